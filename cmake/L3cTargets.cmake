@@ -1,0 +1,30 @@
+# Two helpers, so that every folder's CMakeLists.txt reads as a list of its files.
+#
+#   l3c_library(NAME SOURCES a.cc b.cc DEPS other_targets…)
+#   l3c_test(NAME SOURCES x_test.cc DEPS targets…)      # gtest, registered with ctest
+
+set(L3C_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers)
+# A kernel, an interpreter and a compiled plan must agree bit for bit, so the
+# host compiler may not contract a*b+c on its own.
+set(L3C_FLOATING_POINT -ffp-contract=off)
+
+function(l3c_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE ${L3C_WARNINGS} ${L3C_FLOATING_POINT})
+  target_link_libraries(${name} PUBLIC ${ARG_DEPS})
+endfunction()
+
+function(l3c_test name)
+  if(NOT L3C_BUILD_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(${name} PRIVATE ${L3C_WARNINGS} ${L3C_FLOATING_POINT})
+  target_compile_definitions(${name} PRIVATE L3C_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+endfunction()
