@@ -1,0 +1,83 @@
+// Control IR: orchestration in exactly ten operations over named, sized, access-controlled regions.
+// SSA registers of 64 bits; blocks end in branch, jump or terminate; no call: work is a descriptor
+// pushed to a queue that an engine (a stream of the plan) pops.
+//
+//   control train {
+//       region limits : ro 24 { 4690, 469, 79 }
+//       region cursor : rw 16                       // saved in checkpoints: step, epoch
+//       region signals : ro 8                       // [0] set by the host: stop requested
+//       queue loader_q -> loader
+//       queue compute_q0 -> compute_0
+//       block entry {
+//           %0 = load.8 cursor[0]
+//           ...
+//           queue_push compute_q0, %7
+//           branch %9 ? step : done
+//       }
+//       block done { terminate }
+//   }
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layers/support/source.h"
+
+namespace l3c::l0 {
+
+using RegionId = uint32_t;
+using BlockId = uint32_t;
+using Register = uint32_t;
+
+enum class ControlOp : uint8_t {
+  kLoad, kStore, kHash, kArith, kCmp, kBranch, kJump, kQueuePush, kQueuePop, kTerminate,
+};
+enum class ArithOp : uint8_t { kAdd, kSub, kMul, kAnd, kOr, kShl, kShr };
+enum class CmpOp : uint8_t { kEq, kNe, kLt, kGt };  // signed
+
+// A register or an immediate.
+struct Operand {
+  bool immediate = true;
+  int64_t value = 0;  // the immediate, or the register's number
+};
+
+enum class RegionAccess : uint8_t { kReadOnly, kReadWrite, kQueue };
+struct Region {
+  std::string name;
+  RegionAccess access = RegionAccess::kReadOnly;
+  int64_t size = 0;             // bytes; a queue: capacity in descriptors
+  std::vector<int64_t> values;  // initial 8-byte words
+  std::string stream;           // queue: the stream whose engine pops it
+};
+
+struct ControlInstruction {
+  ControlOp op = ControlOp::kTerminate;
+  Register result = 0;   // load, hash, arith, cmp, queue_pop
+  int width = 8;         // load, store: 1, 2, 4 or 8 bytes
+  ArithOp arith = ArithOp::kAdd;
+  CmpOp cmp = CmpOp::kEq;
+  RegionId region = 0;
+  Operand a;             // load, store: the byte offset; others: first operand
+  Operand b;             // store: the value; others: second operand
+  BlockId target = 0;    // jump; branch when a != 0
+  BlockId otherwise = 0; // branch when a == 0
+  support::Span span;
+};
+
+struct ControlBlock {
+  std::string name;
+  std::vector<ControlInstruction> instructions;
+};
+
+// A descriptor on a queue: low 16 bits the sequence, the rest its argument (a batch number).
+inline constexpr int kSequenceBits = 16;
+
+struct ControlUnit {
+  std::string name;
+  std::vector<Region> regions;
+  std::vector<ControlBlock> blocks;  // blocks[0] is the entry
+  uint32_t registers = 0;
+};
+
+}  // namespace l3c::l0

@@ -1,0 +1,165 @@
+// L0: the explicit plan. Every buffer, kernel, stream, token, transfer and byte; no decision left.
+// The text form is complete by itself: running it needs no other layer's text and no cache, only
+// the data files that it names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layers/l0/control.h"
+#include "layers/l0/kernel.h"
+#include "layers/support/source.h"
+#include "layers/tensor/dtype.h"
+
+namespace l3c::l0 {
+
+using PoolId = uint32_t;
+using BufferId = uint32_t;
+using KernelId = uint32_t;
+using TokenId = uint32_t;
+using StreamId = uint32_t;
+using SequenceId = uint32_t;
+using SamplerId = uint32_t;
+
+enum class PoolKind : uint8_t {
+  kPersistent,  // actor state: init to program end
+  kArena,       // intermediates: live within one run of a sequence; slots share bytes
+  kStaging,     // batches in flight between loader and compute, one set a pipeline slot
+};
+
+struct Pool {
+  std::string name;
+  PoolKind kind = PoolKind::kArena;
+  std::string node;      // the memory node of the system that it lives in
+  int64_t capacity = 0;  // bytes the node may give it; the verifier compares
+  int64_t size = 0;      // bytes used: max over slots of offset + size
+};
+
+// A memory slot. Offsets are multiples of kAlignment.
+inline constexpr int64_t kAlignment = 64;
+struct Buffer {
+  std::string name;
+  DType dtype = DType::kF32;
+  tensor::Shape shape;
+  PoolId pool = 0;
+  int64_t offset = 0;
+  int64_t size = 0;       // bytes
+  // Positions in the sequence that uses it (arena); [0, kWholeRun] for persistent and staging.
+  int64_t first_use = 0;
+  int64_t last_use = 0;
+  support::Span span;
+};
+inline constexpr int64_t kWholeRun = INT64_MAX;
+
+enum class InitKind : uint8_t { kZeros, kConstant, kNormal, kUniform };
+// Values come from Philox keyed by (seed, key), element i from counter i: independent of order.
+struct InitOp {
+  BufferId buffer = 0;
+  InitKind kind = InitKind::kZeros;
+  double a = 0;  // constant: the value; normal: mean; uniform: low
+  double b = 0;  // normal: standard deviation; uniform: high
+  uint64_t seed = 0;
+  uint64_t key = 0;
+  support::Span span;
+};
+
+// Where a field of a data set is stored at rest.
+struct FieldSource {
+  std::string field;
+  DType dtype = DType::kF32;  // as the plan wants it; files are decoded into it
+  tensor::Shape shape;        // of one sample
+  int64_t classes = 0;        // > 0: values are labels and must lie in [0, classes)
+};
+struct DataSource {
+  std::string name;           // "mnist"
+  std::string path;           // folder; see docs/data.md for dataset.json
+  std::vector<FieldSource> fields;
+  support::Span span;
+};
+
+enum class SampleKind : uint8_t { kEpochShuffle, kSequential };
+// Yields the rows of batch number `argument` of a load command.
+struct Sampler {
+  std::string name;
+  uint32_t source = 0;        // index into Plan::sources
+  std::string split;          // "train", "test"
+  SampleKind kind = SampleKind::kEpochShuffle;
+  int64_t batch = 1;
+  bool drop_last = false;     // else the last batch of an epoch is padded with zeros and masked
+  uint64_t seed = 0;
+  support::Span span;
+};
+
+enum class CommandKind : uint8_t { kLaunch, kLoad, kCopy, kWait, kSignal, kReport, kCheckpoint };
+
+struct Command {
+  CommandKind kind = CommandKind::kLaunch;
+  KernelId kernel = 0;                // launch
+  std::vector<BufferId> args;         // launch: in the kernel's parameter order; copy: from, to
+  SamplerId sampler = 0;              // load
+  std::vector<std::pair<std::string, BufferId>> fields;  // load: field → destination
+  std::vector<BufferId> mask;         // load: at most one, f32 [batch]: 1 for a row, 0 for padding
+  TokenId token = 0;                  // wait, signal
+  // report: metric name → scalar buffer. Reported values are summed over an epoch (or an
+  // evaluation) by the host; see Metric.
+  std::vector<std::pair<std::string, BufferId>> values;
+  support::Span span;
+};
+
+// Counting semaphore between streams.
+struct Token {
+  std::string name;
+  int64_t initial = 0;
+};
+
+enum class StreamKind : uint8_t { kLoader, kCompute, kHost };
+struct Stream {
+  std::string name;
+  StreamKind kind = StreamKind::kCompute;
+  std::string node;  // the compute node of the system it runs on
+};
+
+// A straight list of commands that one queue descriptor starts.
+struct Sequence {
+  std::string name;
+  StreamId stream = 0;
+  std::vector<Command> commands;
+};
+
+// How reported sums become figures. value = Σ numerator / Σ denominator over the period.
+struct Metric {
+  std::string name;         // "loss", "accuracy"
+  std::string split;        // "train", "test"
+  std::string numerator;    // names used by report commands
+  std::string denominator;
+};
+
+// A phase as the host announces it (progress, totals). Control holds the loop itself.
+struct Phase {
+  std::string name;
+  int64_t epochs = 0;
+  int64_t steps = 0;        // steps in all
+  int64_t batch = 0;
+};
+
+struct Plan {
+  std::string name;
+  std::vector<Pool> pools;
+  std::vector<Buffer> buffers;
+  std::vector<Kernel> kernels;
+  std::vector<DataSource> sources;
+  std::vector<Sampler> samplers;
+  std::vector<Token> tokens;
+  std::vector<Stream> streams;
+  std::vector<InitOp> init;
+  std::vector<Sequence> sequences;
+  std::vector<Metric> metrics;
+  std::vector<Phase> phases;
+  std::vector<ControlUnit> control;   // control[0] is the training program, "evaluate" the other
+  // Buffers that a checkpoint keeps, in order: parameters first, then optimiser state.
+  std::vector<BufferId> parameters;
+  std::vector<BufferId> optimiser_state;
+};
+
+}  // namespace l3c::l0

@@ -1,0 +1,207 @@
+// L1: where each computation lives and when it runs. Everything arithmetic is explicit: forward and
+// backward are tensor graphs, an optimiser is an actor's handler in tensor ops, loading is a stage.
+// The text form is complete by itself. See docs/l1.md for the grammar.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layers/support/source.h"
+#include "layers/tensor/graph.h"
+
+namespace l3c::l1 {
+
+using support::Span;
+
+enum class NodeKind : uint8_t { kStorage, kMemory, kCompute };
+
+struct SystemNode {
+  std::string name;
+  NodeKind kind = NodeKind::kCompute;
+  int64_t capacity = 0;    // memory: bytes; storage: 0 when not stated
+  std::string isa;         // compute: x86_64, cuda, …
+  int64_t cores = 0;       // compute, CPU
+  int64_t vram = 0;        // compute, GPU: bytes
+  int64_t sm = 0;          // compute, GPU: multiprocessors
+  std::string arch;        // compute, GPU: sm_80, …
+  std::vector<std::string> features;  // compute, CPU: avx2, fma, avx512f, …
+  Span span;
+};
+
+struct Edge {
+  uint32_t from = 0;       // indices into System::nodes
+  uint32_t to = 0;
+  bool both_ways = false;
+  double bandwidth = 0;    // bytes per second
+  Span span;
+};
+
+struct System {
+  std::string name;
+  std::vector<SystemNode> nodes;
+  std::vector<Edge> edges;
+  Span span;
+};
+
+// L3's data declaration bound to storage.
+struct BoundField {
+  std::string name;
+  tensor::DType dtype = tensor::DType::kF32;
+  tensor::Shape shape;     // one sample
+  int64_t classes = 0;     // > 0: labels in [0, classes); printed as `labels(10)` after the domain
+  uint32_t storage = 0;    // node index
+  std::string path;        // folder with dataset.json, or files SPLIT.FIELD.EXT
+  Span span;
+};
+struct BoundData {
+  std::string name;
+  std::vector<BoundField> fields;
+  Span span;
+};
+
+enum class InitKind : uint8_t { kZeros, kOnes, kConstant, kKaiming, kNormal, kUniform };
+
+struct StateField {
+  std::string name;
+  tensor::DType dtype = tensor::DType::kF32;
+  tensor::Shape shape;
+  InitKind init = InitKind::kZeros;
+  double a = 0;            // constant: value; normal: standard deviation; uniform: bound (±)
+  bool parameter = false;  // `param` in the text: counted, checkpointed first, in weights_sha256
+  Span span;
+};
+
+struct Reference {         // a stage, graph, pipeline or actor by its name
+  std::string name;
+  Span span;
+};
+
+struct Window {
+  std::string name;
+  std::vector<std::string> fields;
+  std::vector<Reference> readers;
+  Span span;
+};
+
+// `on NAME(args) { … }`: a tensor program. Its graph's inputs are the arguments and the state
+// fields that it reads (same names); its outputs are the state fields that it assigns.
+struct Handler {
+  std::string message;
+  std::vector<std::string> args;  // names of graph inputs that are arguments, in order
+  tensor::Graph graph;
+  Span span;
+};
+
+struct Actor {
+  std::string name;
+  uint32_t node = 0;
+  std::vector<StateField> state;
+  std::vector<Window> windows;
+  std::vector<Handler> handlers;
+  Span span;
+};
+
+// `fn compute(inputs) -> (outputs)`. The graph's inputs are the arguments followed by the window
+// fields that it uses (same names as in the actor).
+struct TensorGraph {
+  std::string name;
+  uint32_t node = 0;
+  std::vector<std::pair<std::string, std::string>> reads;  // (actor, window)
+  std::vector<std::string> args;
+  tensor::Graph graph;
+  Span span;
+};
+
+enum class SampleKind : uint8_t { kEpochShuffle, kSequential };
+struct Sampling {
+  SampleKind kind = SampleKind::kEpochShuffle;
+  std::string data;
+  std::string split;       // "train", "test"
+  int64_t batch = 1;
+  bool drop_last = false;
+  Span span;
+};
+
+enum class StatementKind : uint8_t { kAlloc, kRead, kCopy, kForward, kDrop };
+// The body of a stage; buffers are linear: each is forwarded or dropped exactly once on each path.
+struct Statement {
+  StatementKind kind = StatementKind::kAlloc;
+  std::string buffer;               // alloc: defines; read, copy: destination; drop: the buffer
+  uint32_t region = 0;              // alloc: memory node
+  tensor::DType dtype = tensor::DType::kF32;  // alloc
+  tensor::Shape shape;              // alloc
+  std::string data, field;          // read: which field; field "mask" of the sampler is `valid`
+  std::string source;               // copy
+  std::string target, handler;      // forward: stage, graph, or actor.handler
+  std::vector<std::string> buffers; // forward: in order
+  Span span;
+};
+
+struct BufferParam {
+  std::string name;
+  uint32_t region = 0;              // buf<region>
+  tensor::DType dtype = tensor::DType::kF32;
+  tensor::Shape shape;
+  Span span;
+};
+
+struct Stage {
+  std::string name;
+  uint32_t node = 0;
+  bool samples = false;             // a source: it draws batches of rows
+  Sampling sampling;
+  std::vector<BufferParam> params;
+  std::vector<Statement> body;
+  Span span;
+};
+
+struct Pipeline {
+  std::string name;
+  std::vector<Reference> links;     // stages and graphs in order; an actor handler as "actor.message"
+  Span span;
+};
+
+// How metrics are read from graph outputs: value = Σ numerator / Σ denominator over the period.
+struct Metric {
+  std::string name;        // loss, accuracy
+  std::string split;       // train, test
+  std::string graph;       // tensor_graph whose outputs these are
+  std::string numerator;
+  std::string denominator;
+  Span span;
+};
+
+struct Phase {
+  std::string name;
+  std::string pipeline;    // trained
+  int64_t epochs = 0;      // one of epochs, steps is positive
+  int64_t steps = 0;
+  std::string eval;        // pipeline run after every `eval_every` epochs; "" for none
+  int64_t eval_every = 1;
+  int64_t checkpoint_every = 0;  // epochs; 0: only at the end
+  Span span;
+};
+
+struct Schedule {
+  std::vector<Reference> pipelines;
+  std::vector<Reference> actors;
+  int64_t pipeline_depth = 1;
+  uint64_t seed = 0;
+  std::vector<Phase> phases;
+  std::vector<Metric> metrics;
+  Span span;
+};
+
+struct Program {
+  System system;
+  std::vector<BoundData> data;
+  std::vector<Actor> actors;
+  std::vector<Stage> stages;
+  std::vector<TensorGraph> graphs;
+  std::vector<Pipeline> pipelines;
+  Schedule schedule;
+};
+
+}  // namespace l3c::l1
