@@ -1,0 +1,83 @@
+// What a lowering decided and why: the record behind `--explain`, `--json` and `--force`.
+//
+// Every lowering (L3→L2, L2→L1, L1→L0) fills one Explanation; the command line prints it. Nothing
+// here depends on time, thread count or addresses, so the same source gives the same bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace l3c::search {
+
+// One component of a cost: its unit, and where the figure comes from ("analytical", "measured",
+// "interpolated", "extrapolated", "prior").
+struct CostComponent {
+  std::string name;  // "steps", "step_time", "bytes", "flops"
+  double value = 0;
+  std::string unit;  // "steps", "s", "B", "FLOP"; "" for a plain number
+  std::string evidence;
+};
+
+// Components in the order in which they are compared.
+using CostVector = std::vector<CostComponent>;
+
+// loser − winner, component by component; both have the same components.
+CostVector Difference(const CostVector& loser, const CostVector& winner);
+
+struct Loser {
+  std::string label;       // the choice as it would be written; what `--force ID=LABEL` takes
+  CostVector cost;         // of the whole target program with this choice, all else at its best
+  CostVector difference;   // cost − the winner's cost
+  std::string decided_by;  // the component (or the term inside it) that decided against it
+};
+
+struct RuleUse {
+  std::string name;
+  std::string file;  // "rewrites/lower_l3_l2.egg"
+  int line = 0;
+};
+
+struct Pruned {
+  std::string what;   // "widths above 512"
+  std::string why;    // "width(512)"
+  uint64_t count = 0;
+};
+
+struct Decision {
+  std::string id;      // stable: "l2/classify/layer1.width", "l1/node.forward", "l0/kernel3.group"
+  std::string chosen;  // label of the choice made
+  CostVector cost;     // of the whole target program
+  std::vector<Loser> losers;  // best first; the next two are printed, all can be forced
+  std::vector<RuleUse> rules;
+  std::vector<Pruned> pruned;
+  bool forced = false;
+};
+
+struct SearchReport {
+  uint64_t egraph_nodes = 0;
+  uint64_t egraph_classes = 0;
+  uint64_t work = 0;         // rule matches + extraction steps, never time
+  uint64_t work_budget = 0;  // 0: none was set
+  std::string stop_reason;   // "saturated", "node limit", …
+  uint64_t candidates = 0;   // counted on the graph, saturating at 2^64−1
+  uint64_t scored = 0;       // candidates scored one by one
+};
+
+struct Explanation {
+  std::string lowering;  // "l3->l2"
+  std::vector<Decision> decisions;
+  std::vector<Pruned> pruned;
+  SearchReport report;
+
+  const Decision* Find(std::string_view id) const;
+};
+
+// Text for a terminal, without colour: each decision with its winner, the next two losers, the
+// cost difference and the term that decided it, rules, what was pruned, then the report.
+std::string RenderExplanation(const Explanation& explanation);
+// One JSON object a line: a {"event":"decision",…} each, then {"event":"search",…}.
+std::string RenderExplanationJson(const Explanation& explanation);
+
+}  // namespace l3c::search
