@@ -1,0 +1,297 @@
+// An e-graph as a database.
+//
+// One table per function symbol: argument columns, one output column, 32-bit values. A constructor's
+// output is an e-class of its sort; a function's output is a value that a merge keeps single (an
+// analysis); a relation's output is Unit. Classes are joined by Union(); congruence (equal
+// arguments, equal output) is restored later, for all unions at once, by Rebuild().
+//
+//   EGraph g;
+//   SortId math = g.DeclareSort("Math");
+//   FunctionId num = g.DeclareConstructor("Num", {kI64}, math);
+//   FunctionId add = g.DeclareConstructor("Add", {math, math}, math);
+//   Value one = g.Add(num, {g.I64(1)});
+//   Value two = g.Add(add, {one, one});
+//   g.Union(two, g.Add(num, {g.I64(2)}));
+//   g.Rebuild();
+//
+// Rules come from text (program.h) and are run by run.h; terms are read back through a frozen view
+// (view.h) by the extractors of extract/.
+//
+// Same calls, same graph: ids are handed out in call order and tables iterate in row order, so no
+// result depends on hashing, addresses or time.
+//
+// Passing an id or a value of another graph, or of the wrong sort, is a bug of the caller and
+// checked only in debug builds. Errors of the *data* (two facts that must agree and do not, a panic)
+// are kept in failure(): the first one stays, and runs stop on it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "egraph/ids.h"
+#include "egraph/numerics.h"
+#include "egraph/rule.h"
+#include "egraph/table.h"
+#include "egraph/union_find.h"
+
+namespace l3c::egraph {
+
+class EGraph;
+
+// What becomes of a second value set for the same arguments.
+class Merge {
+ public:
+  // Gives the value to keep. May intern base values; must not touch tables.
+  using Fn = std::function<std::optional<Value>(EGraph&, Value old_value, Value new_value)>;
+  enum class Kind : uint8_t { kUnion, kAssertEqual, kMin, kMax, kOr, kAnd, kCustom };
+
+  static Merge Union() { return Merge(Kind::kUnion, nullptr); }  // equality-sort outputs
+  // The two must be equal; otherwise the graph fails, naming the rules that set them.
+  static Merge AssertEqual() { return Merge(Kind::kAssertEqual, nullptr); }
+  static Merge Min() { return Merge(Kind::kMin, nullptr); }  // i64, f64
+  static Merge Max() { return Merge(Kind::kMax, nullptr); }  // i64, f64
+  static Merge Or() { return Merge(Kind::kOr, nullptr); }    // bool
+  static Merge And() { return Merge(Kind::kAnd, nullptr); }  // bool
+  static Merge Custom(Fn fn) { return Merge(Kind::kCustom, std::move(fn)); }
+
+  Kind kind() const { return kind_; }
+  const Fn& fn() const { return fn_; }
+
+ private:
+  Merge(Kind kind, Fn fn) : kind_(kind), fn_(std::move(fn)) {}
+  Kind kind_;
+  Fn fn_;
+};
+
+struct Sort {
+  std::string name;
+  bool is_equality = false;  // its values are e-classes
+};
+
+enum class FunctionKind : uint8_t { kConstructor, kFunction, kRelation };
+
+struct Function {
+  std::string name;
+  FunctionKind kind = FunctionKind::kConstructor;
+  std::vector<SortId> inputs;
+  SortId output;
+  double cost = 1;           // constructors: `:cost`, what DeclaredCosts (extract/cost.h) charges
+  bool extractable = true;   // constructors: false keeps its e-nodes out of views
+  Merge merge = Merge::Union();
+};
+
+struct ConstructorOptions {
+  double cost = 1;
+  bool extractable = true;
+};
+
+// A primitive reads its arguments and gives a value, or nothing: in a premise that is "no match",
+// in an action it fails the run. It may look up the graph's tables and intern base values, and must
+// depend on nothing else; it must not add, set or union.
+using PrimitiveFn = std::function<std::optional<Value>(EGraph&, std::span<const Value> args)>;
+
+struct Primitive {
+  std::string name;
+  std::vector<SortId> inputs;  // kAnySort: see ids.h
+  SortId output;
+  PrimitiveFn fn;
+};
+
+// Why two classes are one: `a` and `b` as they were when the union was asked for.
+struct UnionRecord {
+  Value a;
+  Value b;
+  RuleId rule;
+};
+
+class EGraph {
+ public:
+  EGraph();
+  EGraph(const EGraph&);
+  EGraph& operator=(const EGraph&);
+  EGraph(EGraph&&) noexcept;
+  EGraph& operator=(EGraph&&) noexcept;
+  ~EGraph();
+
+  // --- Declarations. Names are unique over sorts, and over functions and primitives; a second
+  // declaration of a name is a caller's bug (text reports it as an error).
+  SortId DeclareSort(std::string_view name);
+  FunctionId DeclareConstructor(std::string_view name, std::span<const SortId> inputs,
+                                SortId output, ConstructorOptions options = {});
+  FunctionId DeclareConstructor(std::string_view name, std::initializer_list<SortId> inputs,
+                                SortId output, ConstructorOptions options = {});
+  FunctionId DeclareFunction(std::string_view name, std::span<const SortId> inputs, SortId output,
+                             Merge merge);
+  FunctionId DeclareFunction(std::string_view name, std::initializer_list<SortId> inputs,
+                             SortId output, Merge merge);
+  FunctionId DeclareRelation(std::string_view name, std::span<const SortId> inputs);
+  FunctionId DeclareRelation(std::string_view name, std::initializer_list<SortId> inputs);
+  RulesetId DeclareRuleset(std::string_view name);
+  // A primitive may be overloaded: several signatures under one name.
+  void RegisterPrimitive(std::string_view name, std::span<const SortId> inputs, SortId output,
+                         PrimitiveFn fn);
+  void RegisterPrimitive(std::string_view name, std::initializer_list<SortId> inputs,
+                         SortId output, PrimitiveFn fn);
+
+  // By name; an invalid id when there is none.
+  SortId FindSort(std::string_view name) const;
+  FunctionId FindFunction(std::string_view name) const;
+  RulesetId FindRuleset(std::string_view name) const;
+  // Indices into primitives(), in order of registration; empty when there is none of the name.
+  std::span<const uint32_t> FindPrimitives(std::string_view name) const;
+
+  const Sort& sort(SortId id) const { return sorts_[id.index]; }
+  const Function& function(FunctionId id) const { return functions_[id.index]; }
+  size_t sort_count() const { return sorts_.size(); }
+  size_t function_count() const { return functions_.size(); }
+  const std::vector<Primitive>& primitives() const { return primitives_; }
+  const std::string& ruleset_name(RulesetId id) const { return ruleset_names_[id.index]; }
+  size_t ruleset_count() const { return ruleset_names_.size(); }
+
+  // --- Base values: equal literals have equal bits. f64 compares by bits (-0.0 is not 0.0), with
+  // one NaN.
+  Value Unit() const { return Value{0}; }
+  Value Bool(bool b) const { return Value{b ? 1u : 0u}; }
+  Value I64(int64_t i);
+  Value F64(double d);
+  Value String(std::string_view s);
+  bool AsBool(Value v) const { return v.bits != 0; }
+  int64_t AsI64(Value v) const;
+  double AsF64(Value v) const;
+  const std::string& AsString(Value v) const;
+
+  // --- E-nodes and facts. Arguments need not be canonical.
+  // The class of the e-node, which is created when absent.
+  Value Add(FunctionId constructor, std::span<const Value> args);
+  Value Add(FunctionId constructor, std::initializer_list<Value> args);
+  // The output stored for `args`, canonical, if any.
+  std::optional<Value> Lookup(FunctionId f, std::span<const Value> args) const;
+  std::optional<Value> Lookup(FunctionId f, std::initializer_list<Value> args) const;
+  // Functions: stores `value`, or merges it with the one there. Constructors: unions.
+  void Set(FunctionId f, std::span<const Value> args, Value value);
+  void Set(FunctionId f, std::initializer_list<Value> args, Value value);
+  void Insert(FunctionId relation, std::span<const Value> args);
+  void Insert(FunctionId relation, std::initializer_list<Value> args);
+  // Takes the row out. Its class and what was concluded from it stay.
+  void Remove(FunctionId f, std::span<const Value> args);
+  // Keeps the row for lookups, but no rule matches it and no view shows it any more.
+  void Subsume(FunctionId f, std::span<const Value> args);
+
+  // --- Equality.
+  Value Find(Value class_id) const { return Value{union_find_.Find(class_id.bits)}; }
+  // Find() for equality sorts, the value itself for base sorts.
+  Value Canonical(SortId sort, Value v) const {
+    return sorts_[sort.index].is_equality ? Find(v) : v;
+  }
+  // True when the two were different classes. Both must be of one sort.
+  bool Union(Value a, Value b);
+  SortId ClassSort(Value class_id) const { return SortId{class_sorts_[class_id.bits]}; }
+  // Restores congruence and canonical rows after unions; runs do it after every step. False when
+  // the graph has failed (see failure()).
+  bool Rebuild();
+  bool NeedsRebuild() const { return !dirty_classes_.empty(); }
+
+  // --- Reading tables: call Rebuild() first. Live rows in row order; `fn` takes a Row.
+  template <typename Fn>
+  void ForEachRow(FunctionId f, Fn&& fn) const {
+    const Table& t = tables_[f.index];
+    for (uint32_t r = 0; r < t.row_count(); ++r) {
+      if (t.IsLive(r)) fn(Row(&t, r));
+    }
+  }
+  size_t LiveRows(FunctionId f) const { return tables_[f.index].live_count(); }
+  const Table& table(FunctionId f) const { return tables_[f.index]; }
+  // All live rows of constructors: the e-nodes.
+  size_t NodeCount() const;
+  // All live rows.
+  size_t RowCount() const { return live_rows_; }
+  size_t ClassCount() const;  // canonical classes
+  size_t Bytes() const;       // tables, indexes, union-find and interned values
+  // Changes with every row added or removed and every union; equal versions, equal graphs.
+  uint64_t version() const { return version_; }
+
+  // --- Rules and provenance.
+  RuleId AddRule(Rule rule);
+  const Rule& rule(RuleId id) const { return *rules_[id.index]; }
+  size_t rule_count() const { return rules_.size(); }
+  // Rules of a higher class are loaded but do not run. Default: kReassoc.
+  void set_numerics(Numerics numerics) { numerics_ = numerics; }
+  Numerics numerics() const { return numerics_; }
+  // New rows and unions are filed under this rule; kInitial outside of runs.
+  void set_current_rule(RuleId rule) { current_rule_ = rule; }
+  RuleId current_rule() const { return current_rule_; }
+  const std::vector<UnionRecord>& unions() const { return unions_; }
+  // The rules that created an e-node of the class or joined classes into it, each once, by id.
+  std::vector<RuleId> RulesOf(Value class_id) const;
+
+  // --- Globals of the text language: `(let x …)`.
+  struct Global {
+    SortId sort;
+    Value value;
+  };
+  void SetGlobal(std::string_view name, Global global);
+  const Global* FindGlobal(std::string_view name) const;
+
+  // --- The first error of the data, if any; it names both causes.
+  const std::optional<std::string>& failure() const { return failure_; }
+  void Fail(std::string message);
+  void ClearFailure() { failure_.reset(); }
+
+ private:
+  friend class Engine;  // the run loop of run.cc, which reads and extends indexes
+
+  FunctionId DeclareTable(Function function);
+  Value NewClass(SortId sort);
+  void Canonicalize(const Function& f, std::span<const Value> args, uint32_t* out) const;
+  // Merges `value` into the live row `row`; see Set().
+  void MergeIntoRow(FunctionId f, uint32_t row, Value value, RuleId rule);
+  // The row with these canonical arguments; creates it with `output` when absent.
+  uint32_t FindOrInsert(FunctionId f, const uint32_t* args, Value output, bool* inserted);
+  std::string DescribeRow(FunctionId f, uint32_t row) const;
+  std::string DescribeValue(SortId sort, Value v) const;
+  std::string DescribeRule(RuleId rule) const;
+  bool RebuildTable(FunctionId f);
+
+  std::vector<Sort> sorts_;
+  std::vector<Function> functions_;
+  std::vector<Table> tables_;
+  std::vector<Primitive> primitives_;
+  std::vector<std::string> ruleset_names_;
+  std::vector<std::shared_ptr<const Rule>> rules_;  // shared by copies of the graph
+  absl::flat_hash_map<std::string, SortId> sort_by_name_;
+  absl::flat_hash_map<std::string, FunctionId> function_by_name_;
+  absl::flat_hash_map<std::string, RulesetId> ruleset_by_name_;
+  absl::flat_hash_map<std::string, std::vector<uint32_t>> primitives_by_name_;
+  absl::flat_hash_map<std::string, Global> globals_;
+
+  std::vector<int64_t> large_ints_;
+  absl::flat_hash_map<int64_t, uint32_t> large_int_index_;
+  std::vector<double> floats_;
+  absl::flat_hash_map<uint64_t, uint32_t> float_index_;
+  std::vector<std::unique_ptr<std::string>> strings_;
+  absl::flat_hash_map<std::string_view, uint32_t> string_index_;
+  size_t string_bytes_ = 0;
+
+  UnionFind union_find_;
+  std::vector<uint32_t> class_sorts_;
+  std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
+  std::vector<UnionRecord> unions_;
+
+  size_t live_rows_ = 0;
+  uint64_t version_ = 0;
+  uint64_t clock_ = 0;  // search steps, see Table::Mark
+  std::vector<uint64_t> rule_clock_;  // by rule: the search step up to which it has seen all rows
+  Numerics numerics_ = Numerics::kReassoc;
+  RuleId current_rule_ = kInitial;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace l3c::egraph

@@ -1,0 +1,54 @@
+// The text language (.egg): s-expressions that declare, add, run and check.
+//
+// A subset of egglog's language, with one extension: `:numerics exact|reassoc|fast` on rewrite,
+// birewrite and rule. docs/egraph.md lists what is understood. Everything else is an error at
+// file:line:col, never ignored.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "egraph/egraph.h"
+#include "egraph/run.h"
+
+namespace l3c::egraph {
+
+// The outcome of reading a program: fine, or the first error with its place.
+struct ProgramStatus {
+  bool ok = true;
+  std::string file;
+  uint32_t line = 0;    // 1-based
+  uint32_t column = 0;  // 1-based, in bytes
+  std::string message;
+
+  explicit operator bool() const { return ok; }
+  std::string ToString() const;  // "FILE:LINE:COL: error: MESSAGE", or "ok"
+};
+
+struct ProgramOptions {
+  Budget budget;  // of each `run` and `run-schedule`
+  // Inputs larger than this are refused.
+  size_t max_bytes = 8u << 20;
+};
+
+struct ProgramResult {
+  ProgramStatus status;
+  std::string output;              // what extract and print-size print
+  std::vector<RunReport> reports;  // one for each `run` and `run-schedule`, in order
+
+  bool ok() const { return status.ok; }
+};
+
+// Reads `text` and carries out its commands one by one on `graph`; `file` names the text in errors
+// and in the provenance of rules. On an error the commands before it have taken effect. Sorts,
+// functions, primitives and rulesets that the graph already has can be used, from C++ or from
+// earlier texts.
+ProgramResult LoadProgram(EGraph& graph, std::string_view text, std::string_view file,
+                          const ProgramOptions& options = {});
+
+// The text form of a value: a literal, or for classes the smallest term.
+std::string FormatValue(const EGraph& graph, SortId sort, Value value);
+
+}  // namespace l3c::egraph
