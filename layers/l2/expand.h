@@ -1,0 +1,86 @@
+// The meaning of a method as tensor programs: what the lowering to L1 differentiates and places.
+//
+// ExpandForward gives one graph from a batch of samples to the loss and the metrics, with every
+// layer and loss replaced by its tensor algebra. ExpandUpdate gives the graph of one optimiser
+// step. Neither is rewritten: identities are applied after differentiation, never before.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layers/l2/ir.h"
+#include "layers/tensor/graph.h"
+
+namespace l3c::l2 {
+
+enum class Init : uint8_t {
+  kZeros,
+  kOnes,
+  kKaimingNormal,  // normal with standard deviation sqrt(2 / fan_in)
+};
+
+// A learned parameter of one layer.
+struct Parameter {
+  std::string name;  // "linear1_weight": the layer node's name, then the role
+  Shape shape;
+  Init init = Init::kZeros;
+  int64_t fan_in = 0;  // kaiming only
+};
+
+// In the order of the nodes, then of each entry's list.
+std::vector<Parameter> Parameters(const InferGraph& infer);
+int64_t ParameterCount(const InferGraph& infer);
+
+// Fills every node's shape from the input's. False after reporting what does not fit.
+bool PropagateShapes(InferGraph& infer, const Shape& input, support::Diagnostics& diagnostics);
+
+// value = Σ numerator / Σ denominator over the batches of a period.
+struct MetricNodes {
+  std::string name;  // "loss", "accuracy"
+  tensor::NodeId numerator = 0;    // f32 []
+  tensor::NodeId denominator = 0;  // f32 []
+};
+
+struct ForwardGraph {
+  tensor::Graph graph;
+  // Graph inputs, in this order: one per data field read (named as the field, [batch, …]), `mask`
+  // (f32 [batch]: 1 for a row of data, 0 for padding), then the parameters by their names.
+  struct FieldInput {
+    std::string data;   // L3 data declaration
+    std::string field;
+    tensor::NodeId node = 0;
+  };
+  std::vector<FieldInput> fields;
+  tensor::NodeId mask = 0;
+  std::vector<Parameter> parameters;
+  std::vector<tensor::NodeId> parameter_nodes;
+  tensor::NodeId output = 0;  // the model's output, [batch, …]
+  tensor::NodeId loss = 0;    // f32 []: what is minimised
+  std::vector<MetricNodes> metrics;
+};
+
+// For the methods of one model. `module` must have passed Verify.
+ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch);
+
+// Graph inputs of the update: for each parameter p `p` and `p_grad`, each state field by its name,
+// and `step` (i64 []: completed steps, 0 before the first). Outputs: the parameters, each state
+// field and `step`, by their names.
+struct UpdateStateField {
+  std::string name;  // "linear1_weight_m"
+  Shape shape;
+  tensor::DType dtype = tensor::DType::kF32;
+};
+struct UpdateGraph {
+  tensor::Graph graph;
+  std::vector<UpdateStateField> state;  // zero at the start; without `step`
+};
+
+// `total_steps`: of all phases, ≥ 1; decay ends there.
+UpdateGraph ExpandUpdate(const Form& update, const std::vector<Parameter>& parameters,
+                         int64_t total_steps);
+
+// Steps of all phases over `rows` rows of data.
+int64_t TotalSteps(const Methods& methods, int64_t rows);
+
+}  // namespace l3c::l2
