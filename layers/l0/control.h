@@ -6,12 +6,15 @@
 //       region limits : ro 24 { 4690, 469, 79 }
 //       region cursor : rw 16                       // saved in checkpoints: step, epoch
 //       region signals : ro 8                       // [0] set by the host: stop requested
-//       queue loader_q -> loader
-//       queue compute_q0 -> compute_0
+//       queue loader_q : 2 -> loader                // capacity in descriptors
+//       queue compute_0_q : 2 -> compute_0
+//       queue compute_0_done : 2 <- compute_0       // filled by `complete` commands
 //       block entry {
 //           %0 = load.8 cursor[0]
+//           %1 = shl %0, 16
+//           %2 = or %1, @train_0                    // a sequence, by name
+//           queue_push compute_0_q, %2
 //           ...
-//           queue_push compute_q0, %7
 //           branch %9 ? step : done
 //       }
 //       block done { terminate }
@@ -40,15 +43,30 @@ enum class CmpOp : uint8_t { kEq, kNe, kLt, kGt };  // signed
 struct Operand {
   bool immediate = true;
   int64_t value = 0;  // the immediate, or the register's number
+  bool sequence = false;  // an immediate that is a SequenceId; written @NAME
+
+  static Operand Imm(int64_t v) { return {true, v, false}; }
+  static Operand Reg(Register r) { return {false, static_cast<int64_t>(r), false}; }
+  static Operand Sequence(uint32_t id) { return {true, static_cast<int64_t>(id), true}; }
+  bool operator==(const Operand&) const = default;
 };
 
-enum class RegionAccess : uint8_t { kReadOnly, kReadWrite, kQueue };
+// Every read-write region is part of a checkpoint: the words at the time when a `checkpoint` command
+// runs are what a resumed run starts from. Read-only regions keep the plan's values, but for one
+// named `signals`, which the host writes: word 0 is not zero once a stop was requested.
+enum class RegionAccess : uint8_t {
+  kReadOnly,
+  kReadWrite,
+  kQueue,       // control pushes, the engine of `stream` pops; a push waits while the queue is full
+  kCompletion,  // the engine of `stream` pushes (`complete`), control pops; a pop waits for an entry
+};
 struct Region {
   std::string name;
   RegionAccess access = RegionAccess::kReadOnly;
   int64_t size = 0;             // bytes; a queue: capacity in descriptors
   std::vector<int64_t> values;  // initial 8-byte words
-  std::string stream;           // queue: the stream whose engine pops it
+  std::string stream;           // queue, completion: the stream at the other end
+  support::Span span;
 };
 
 struct ControlInstruction {
@@ -57,7 +75,7 @@ struct ControlInstruction {
   int width = 8;         // load, store: 1, 2, 4 or 8 bytes
   ArithOp arith = ArithOp::kAdd;
   CmpOp cmp = CmpOp::kEq;
-  RegionId region = 0;
+  RegionId region = 0;   // load, store, queue_push, queue_pop
   Operand a;             // load, store: the byte offset; others: first operand
   Operand b;             // store: the value; others: second operand
   BlockId target = 0;    // jump; branch when a != 0
@@ -68,6 +86,7 @@ struct ControlInstruction {
 struct ControlBlock {
   std::string name;
   std::vector<ControlInstruction> instructions;
+  support::Span span;
 };
 
 // A descriptor on a queue: low 16 bits the sequence, the rest its argument (a batch number).
@@ -78,6 +97,7 @@ struct ControlUnit {
   std::vector<Region> regions;
   std::vector<ControlBlock> blocks;  // blocks[0] is the entry
   uint32_t registers = 0;
+  support::Span span;
 };
 
 }  // namespace l3c::l0

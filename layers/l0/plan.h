@@ -34,6 +34,7 @@ struct Pool {
   std::string node;      // the memory node of the system that it lives in
   int64_t capacity = 0;  // bytes the node may give it; the verifier compares
   int64_t size = 0;      // bytes used: max over slots of offset + size
+  support::Span span;
 };
 
 // A memory slot. Offsets are multiples of kAlignment.
@@ -44,7 +45,7 @@ struct Buffer {
   tensor::Shape shape;
   PoolId pool = 0;
   int64_t offset = 0;
-  int64_t size = 0;       // bytes
+  int64_t size = 0;       // bytes: the elements' own, no padding
   // Positions in the sequence that uses it (arena); [0, kWholeRun] for persistent and staging.
   int64_t first_use = 0;
   int64_t last_use = 0;
@@ -91,7 +92,11 @@ struct Sampler {
   support::Span span;
 };
 
-enum class CommandKind : uint8_t { kLaunch, kLoad, kCopy, kWait, kSignal, kReport, kCheckpoint };
+enum class CommandKind : uint8_t {
+  kLaunch, kLoad, kCopy, kWait, kSignal, kReport, kCheckpoint,
+  kPublish,   // ends a period of `split`: its metrics become figures, the sums start again at zero
+  kComplete,  // tells the control unit: pushes this descriptor on the stream's completion queue
+};
 
 struct Command {
   CommandKind kind = CommandKind::kLaunch;
@@ -101,9 +106,10 @@ struct Command {
   std::vector<std::pair<std::string, BufferId>> fields;  // load: field → destination
   std::vector<BufferId> mask;         // load: at most one, f32 [batch]: 1 for a row, 0 for padding
   TokenId token = 0;                  // wait, signal
-  // report: metric name → scalar buffer. Reported values are summed over an epoch (or an
-  // evaluation) by the host; see Metric.
+  // report: name → scalar f32 buffer. The host sums the values, in f64 and in the order of the
+  // stream, under (split, name) until a publish command of that split; see Metric.
   std::vector<std::pair<std::string, BufferId>> values;
+  std::string split;  // report, publish: "train", "test"
   support::Span span;
 };
 
@@ -111,6 +117,7 @@ struct Command {
 struct Token {
   std::string name;
   int64_t initial = 0;
+  support::Span span;
 };
 
 enum class StreamKind : uint8_t { kLoader, kCompute, kHost };
@@ -118,6 +125,7 @@ struct Stream {
   std::string name;
   StreamKind kind = StreamKind::kCompute;
   std::string node;  // the compute node of the system it runs on
+  support::Span span;
 };
 
 // A straight list of commands that one queue descriptor starts.
@@ -125,14 +133,16 @@ struct Sequence {
   std::string name;
   StreamId stream = 0;
   std::vector<Command> commands;
+  support::Span span;
 };
 
 // How reported sums become figures. value = Σ numerator / Σ denominator over the period.
 struct Metric {
   std::string name;         // "loss", "accuracy"
   std::string split;        // "train", "test"
-  std::string numerator;    // names used by report commands
+  std::string numerator;    // names used by report commands of that split
   std::string denominator;
+  support::Span span;
 };
 
 // A phase as the host announces it (progress, totals). Control holds the loop itself.
@@ -141,6 +151,7 @@ struct Phase {
   int64_t epochs = 0;
   int64_t steps = 0;        // steps in all
   int64_t batch = 0;
+  support::Span span;
 };
 
 struct Plan {
