@@ -64,6 +64,8 @@ class Diagnostics {
  private:
   const SourceFile* source_ = nullptr;
   std::vector<Diagnostic> all_;
+  size_t suppressed_ = 0;
+  Diagnostic overflow_;  // the last one suppressed, for whoever holds Error()'s reference
 };
 
 // The candidate closest to `word` by edit distance, or "" when none is close enough to suggest.

@@ -10,8 +10,8 @@
 //   };
 //
 // Errors: Expect* reports "expected X, found Y" and returns nothing or false; nothing was consumed
-// then. A second syntax error at the same token is dropped, so that a parser may fail its way out of
-// several productions without a cascade. After Diagnostics::kMaxReported errors, or brackets or
+// then. A second syntax error at the same token is dropped, so that a parser may fail its way out
+// of several productions without a cascade. After Diagnostics::kMaxReported errors, or brackets or
 // productions nested deeper than kMaxNesting, the parser stops: every later token is kEnd and
 // nothing more is reported. Parsers recurse only inside brackets or under a `Nesting`, so the stack
 // is bounded.
@@ -24,6 +24,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "layers/support/diagnostics.h"
@@ -76,12 +77,12 @@ class ParserBase {
                                        int64_t max = std::numeric_limits<int64_t>::max());
   std::optional<double> ExpectReal(std::string_view what);  // also -x, inf, -inf, nan
   std::optional<int64_t> ExpectBytes(std::string_view what);
-  std::optional<double> ExpectRate(std::string_view what);     // bytes per second
+  std::optional<double> ExpectRate(std::string_view what);  // bytes per second
   std::optional<double> ExpectSeconds(std::string_view what);
 
-  // `open item, item, … close`; a comma may stand before `close`. `item` parses one item and
-  // returns false after it has reported an error: then the list skips to its `close` and past it.
-  // False when anything was reported.
+  // `open item, item, … close`, brackets of ( [ {; a comma may stand before `close`. `item` parses
+  // one item and returns false after it has reported an error: then the list skips to its `close`
+  // and past it. False when anything was reported.
   bool ParseList(std::string_view open, std::string_view close, const std::function<bool()>& item);
 
   // ---- Errors -------------------------------------------------------------------------------
@@ -89,7 +90,8 @@ class ParserBase {
   Diagnostic& Error(Span span, std::string message, Kind kind = Kind::kSyntax);
   // "expected WHAT, found TOKEN" at the next token, labelled "expected WHAT".
   Diagnostic& ErrorExpected(std::string_view what);
-  // "unknown WHAT 'NAME'" with the closest of `candidates` as fix, or, if none is close, all of them.
+  // "unknown WHAT 'NAME'" with the closest of `candidates` as fix, or, if none is close, all of
+  // them.
   Diagnostic& ErrorUnknown(std::string_view what, const Name& name,
                            const std::vector<std::string>& candidates, Kind kind = Kind::kSyntax);
   bool stopped() const { return stopped_; }
@@ -101,9 +103,12 @@ class ParserBase {
   int bracket_depth() const { return bracket_depth_; }
   // Skips to a word of `keywords` that stands outside every bracket or at the left margin.
   void SkipToDeclaration(const std::vector<std::string>& keywords);
-  // Skips to the first token of a later line that stands at bracket depth `depth`, or to the bracket
-  // that closes that depth. A block's fields recover so: one bad line, one error.
-  void SkipToField(int depth);
+  // After a bad field of the block inside `depth` brackets, which began at `field` (Here() before
+  // it): skips to the first token of a later line, or to the bracket that closes the block. Always
+  // makes progress. One bad line, one error:
+  //   const uint32_t field = Here();
+  //   if (!ParseField()) SkipToField(depth, field);
+  void SkipToField(int depth, uint32_t field);
   // Skips past the bracket that closes depth `depth`.
   void SkipPastClose(int depth);
 
@@ -129,6 +134,20 @@ class ParserBase {
 
  private:
   void Fill(size_t count);
+  // A number token, read by one of the parsers of units.h.
+  template <class T>
+  std::optional<T> ExpectUnit(std::string_view what,
+                              std::optional<T> (*parse)(std::string_view, std::string*)) {
+    if (!AtNumber()) {
+      ErrorExpected(what);
+      return std::nullopt;
+    }
+    const Token number = Next();
+    std::string error;
+    std::optional<T> value = parse(number.text, &error);
+    if (!value) Error(number.span, std::move(error)).Label("expected " + std::string(what));
+    return value;
+  }
 
   const SourceFile& source_;
   Diagnostics& diagnostics_;

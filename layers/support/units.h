@@ -31,12 +31,12 @@ std::optional<double> ParseReal(std::string_view text, std::string* error);
 // True when a count has no fraction, exponent or unit, so that it can be a list index, an extent …
 bool IsPlainInteger(std::string_view text);
 
-std::string PrintInteger(int64_t value);    // 1000: plain digits
-std::string PrintCount(int64_t value);      // 1K: the largest of B, M, K that divides it
-std::string PrintBytes(int64_t value);      // value >= 0
-std::string PrintRate(double value);        // bytes per second, finite, >= 0
-std::string PrintSeconds(double value);     // finite, >= 0
-std::string PrintReal(double value);        // shortest that reads back as the same double
-std::string PrintReal32(float value);       // shortest that reads back as the same float
+std::string PrintInteger(int64_t value);  // 1000: plain digits
+std::string PrintCount(int64_t value);    // 1K: the largest of B, M, K that divides it
+std::string PrintBytes(int64_t value);    // value >= 0
+std::string PrintRate(double value);      // bytes per second, finite, >= 0
+std::string PrintSeconds(double value);   // finite, >= 0
+std::string PrintReal(double value);      // shortest that reads back as the same double
+std::string PrintReal32(float value);     // shortest that reads back as the same float
 
 }  // namespace l3c::support
