@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -39,9 +40,13 @@ struct Output {
 class Graph {
  public:
   NodeId AddInput(std::string name, DType dtype, Shape shape, support::Span span = {});
-  // Infers dtype and shape from the op's rule. An empty name is replaced by a fresh "tN".
+  // Infers dtype and shape from the op's rule and normalises the attributes: negative axes count
+  // from the end, axes are sorted, a constant is rounded to its dtype. An empty name is replaced
+  // by a fresh "tN", where N is the new node's id or the next number that is free.
   NodeId Add(Op op, std::vector<NodeId> inputs, Attributes attr = {}, std::string name = {},
              support::Span span = {});
+  // A number written in place of an operand, as in tensor_scale(g, 0.5): an unnamed constant.
+  NodeId AddLiteral(double value, DType dtype, support::Span span = {});
   void AddOutput(std::string name, NodeId node);
 
   const Node& node(NodeId id) const { return nodes_[id]; }
@@ -69,16 +74,22 @@ class Graph {
   NodeId Cast(NodeId a, DType dtype, std::string name = {});
 
  private:
+  friend class GraphRewriter;
+
+  NodeId Append(Node node);  // an empty name stays empty
+  std::string FreshName(NodeId id) const;
+
   std::vector<Node> nodes_;
   std::vector<NodeId> inputs_;
   std::vector<Output> outputs_;
   std::map<std::string, NodeId, std::less<>> by_name_;
-  uint32_t next_fresh_ = 0;
 };
 
 // The graph with every derived op replaced by its expansion, to primitives only. Names of the
-// replaced nodes go to the roots of their expansions.
+// replaced nodes go to the roots of their expansions; literals get names. (Where an expansion is
+// one of its own operands, its name is lost.) `ids` receives what each node has become.
 Graph ExpandDerived(const Graph& graph);
+Graph ExpandDerived(const Graph& graph, std::vector<NodeId>& ids);
 
 // Same outputs without nodes that no output needs; the inputs stay.
 Graph RemoveDead(const Graph& graph);

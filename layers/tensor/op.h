@@ -27,11 +27,16 @@ enum class Op : uint16_t {
   kConst,     // scalar constant: attr.scalar, attr.dtype; shape []
   kIota,      // attr.ints = shape, counts along attr.axis; attr.dtype
   kRandom,    // Philox4x32-10 uniform in [0,1): attr.ints = shape; inputs: key (u64 scalar)
-  // elementwise; operands have the same shape and, but for where and cast, the same dtype
+  // elementwise; operands have the same shape and, but for where and cast, the same dtype.
+  // max is NaN when either operand is, and +0 is greater than -0; mod has the sign of the dividend
+  // (C's fmod and %), and an integer modulo zero is 0. Integers wrap. On bool, add and max are
+  // "or", mul is "and". A cast to an integer truncates towards zero and saturates, NaN gives 0;
+  // a cast to bool is "is not zero".
   kAdd, kMul, kNeg, kRecip, kMax, kMod, kExp2, kLog2, kSin, kSqrt, kCmpLt, kCmpNe, kWhere,
   kCast,      // attr.dtype
   kBitcast,   // attr.dtype
-  // reductions over attr.ints (axes, ascending); the axes disappear
+  // reductions over attr.ints (axes, ascending, at least one); the axes disappear. The sum of
+  // nothing is 0, the max of nothing the lowest value (-inf); max propagates NaN
   kReduceSum, kReduceMax,
   // [..., m, k] x [..., k, n] -> [..., m, n]; batch extents equal
   kMatmul,
@@ -56,6 +61,19 @@ struct Attributes {
   bool operator==(const Attributes&) const = default;
 };
 
+// How an op's attributes are written after its operands; layers/tensor/text.h has the spelling.
+enum class AttrForm : uint8_t {
+  kNone,
+  kConst,         // value [, dtype]
+  kIota,          // shape, dtype, axis: n
+  kDType,         // dtype
+  kAxes,          // axis: n | [n, …]; left out: all axes
+  kOptionalAxes,  // the same, but "all axes" stays unwritten (empty attr.ints)
+  kShape,         // [n, …]
+  kPadding,       // [[before, after], …]
+  kSlice,         // [[start, stop, step], …]
+};
+
 enum class OpClass : uint8_t { kLeaf, kElementwise, kReduction, kContraction, kMovement, kIndexing };
 
 struct OpDef {
@@ -67,14 +85,18 @@ struct OpDef {
   std::string doc;        // one line
   // Derived ops only: appends the expansion to `graph`, returns its root.
   std::function<NodeId(Graph& graph, std::span<const NodeId> inputs, const Attributes&)> expand;
+  AttrForm attr_form = AttrForm::kNone;
 };
+
+inline bool IsDerived(Op op) { return op >= Op::kFirstDerived; }
 
 const OpDef& Definition(Op op);
 std::optional<Op> FindOp(std::string_view name);       // by name ("add") or L1 spelling
 std::vector<Op> AllOps();                              // in table order
 
-// Adds a derived, elementwise-by-expansion op. The name must be new. Not thread-safe: call before
-// graphs are built (static initialisation or a test's set-up).
+// Adds a derived, elementwise-by-expansion op. The name must be new (else std::invalid_argument).
+// Its L1 spelling is "tensor_" + name. Not thread-safe: call before graphs are built (static
+// initialisation or a test's set-up).
 Op RegisterDerived(std::string name, int arity, std::string doc,
                    std::function<NodeId(Graph&, std::span<const NodeId>, const Attributes&)> expand);
 
