@@ -115,6 +115,5 @@ std::optional<Module> ParseModule(const support::SourceFile& source,
                                   support::Diagnostics& diagnostics);
 // Canonical text: parsing it and printing again gives the same bytes.
 std::string PrintModule(const Module& module);
-std::string PrintForm(const Form& form);
 
 }  // namespace l3c::l2

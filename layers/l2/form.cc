@@ -1,0 +1,377 @@
+#include "layers/l2/form.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "layers/l2/layers.h"
+#include "layers/l2/losses.h"
+#include "layers/l2/methods.h"
+#include "layers/l2/updates.h"
+#include "layers/support/parser.h"
+#include "layers/support/printer.h"
+#include "layers/support/units.h"
+
+namespace l3c::l2 {
+namespace {
+
+// The rest of the language, which has no entries yet.
+std::vector<std::string_view> ReservedNames(Family family) {
+  switch (family) {
+    case Family::kSample:
+      return {"stream_window", "curriculum", "replay", "distributed_shard"};
+    case Family::kLayer:
+      return {"conv", "attn", "embed", "pool", "dropout", "position",
+              // ways to join layers, which stand where a layer may
+              "diffusion_chain", "recurrent", "graph", "mixture"};
+    case Family::kBackward:
+      return {"evolution", "dfa", "reinforce", "straight_through", "zeroth_order", "hybrid"};
+    case Family::kUpdate:
+      return {"muon", "lion", "ema"};
+    case Family::kLoss:
+      return {"contrastive"};
+  }
+  return {};
+}
+
+std::string ArgWhat(const Entry& entry, const Arg& arg) {
+  return "the '" + arg.name + "' of " + entry.name;
+}
+
+std::string Range(const Arg& arg) {
+  const bool integer = arg.kind == ArgKind::kInteger;
+  auto number = [&](double v) {
+    return integer ? support::PrintInteger(static_cast<int64_t>(v)) : support::PrintReal(v);
+  };
+  if (arg.max == std::numeric_limits<double>::max()) {
+    return std::string(arg.above_min ? "above " : "at least ") + number(arg.min);
+  }
+  return (arg.above_min ? "above " : "from ") + number(arg.min) +
+         (arg.above_min ? " and at most " : " to ") + number(arg.max);
+}
+
+std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry, const Arg& arg) {
+  const std::string what = ArgWhat(entry, arg);
+  switch (arg.kind) {
+    case ArgKind::kInteger: {
+      const int64_t max = arg.max >= 9e18 ? std::numeric_limits<int64_t>::max()
+                                          : static_cast<int64_t>(arg.max);
+      auto value = parser.ExpectInteger(what, static_cast<int64_t>(arg.min), max);
+      if (!value) return std::nullopt;
+      return Value(*value);
+    }
+    case ArgKind::kReal: {
+      const uint32_t begin = parser.Here();
+      auto value = parser.ExpectReal(what);
+      if (!value) return std::nullopt;
+      // Written so that a NaN is out of range.
+      const bool above = arg.above_min ? *value > arg.min : *value >= arg.min;
+      if (!above || !(*value <= arg.max)) {
+        parser.Error(parser.SpanFrom(begin), what + " is " + support::PrintReal(*value),
+                     support::Kind::kConsistency)
+            .Label("must be " + Range(arg));
+        return std::nullopt;
+      }
+      return Value(*value);
+    }
+    case ArgKind::kBool: {
+      auto value = parser.ExpectBool(what);
+      if (!value) return std::nullopt;
+      return Value(*value);
+    }
+    case ArgKind::kWord: {
+      auto word = parser.ExpectName(what + ": " + support::Join(arg.words, " | "));
+      if (!word) return std::nullopt;
+      if (std::find(arg.words.begin(), arg.words.end(), word->text) == arg.words.end()) {
+        parser.ErrorUnknown(arg.name + " of " + entry.name, *word, arg.words);
+        return std::nullopt;
+      }
+      return Value(word->text);
+    }
+    case ArgKind::kForm: {
+      support::ParserBase::Nesting nesting(parser);
+      if (!nesting.ok()) return std::nullopt;
+      auto form = ParseForm(parser, arg.family);
+      if (!form) return std::nullopt;
+      return Value(std::vector<Form>{std::move(*form)});
+    }
+  }
+  return std::nullopt;
+}
+
+std::string PrintValue(const Value& value, const Arg& arg) {
+  switch (arg.kind) {
+    case ArgKind::kInteger:
+      return support::PrintInteger(std::get<int64_t>(value));
+    case ArgKind::kReal:
+      return support::PrintReal(std::get<double>(value));
+    case ArgKind::kBool:
+      return std::get<bool>(value) ? "true" : "false";
+    case ArgKind::kWord:
+      return std::get<std::string>(value);
+    case ArgKind::kForm:
+      return PrintForm(std::get<std::vector<Form>>(value).front(), arg.family);
+  }
+  return {};
+}
+
+bool SameValue(const Value& a, const Value& b) {
+  if (a.index() != b.index()) return false;
+  if (const auto* forms = std::get_if<std::vector<Form>>(&a)) {
+    const auto& others = std::get<std::vector<Form>>(b);
+    return std::equal(forms->begin(), forms->end(), others.begin(), others.end(), SameForm);
+  }
+  if (const auto* i = std::get_if<int64_t>(&a)) return *i == std::get<int64_t>(b);
+  if (const auto* d = std::get_if<double>(&a)) return *d == std::get<double>(b);
+  if (const auto* f = std::get_if<bool>(&a)) return *f == std::get<bool>(b);
+  return std::get<std::string>(a) == std::get<std::string>(b);
+}
+
+// The arguments between the parentheses; `form.args` has one slot for each argument of the entry.
+bool ParseArguments(support::ParserBase& parser, const Entry& entry, Form& form,
+                    std::vector<bool>& given) {
+  size_t next_positional = 0;
+  return parser.ParseList("(", ")", [&] {
+    const uint32_t begin = parser.Here();
+    size_t index = 0;
+    if (auto label = parser.AcceptLabel()) {
+      std::vector<std::string> names;
+      for (const Arg& arg : entry.args) names.push_back(arg.name);
+      index = std::find(names.begin(), names.end(), label->text) - names.begin();
+      if (index == names.size()) {
+        if (names.empty()) {
+          parser.Error(label->span, entry.name + " takes no argument");
+        } else {
+          parser.ErrorUnknown("argument of " + entry.name, *label, names);
+        }
+        return false;
+      }
+    } else {
+      while (next_positional < entry.args.size() &&
+             (!entry.args[next_positional].positional || given[next_positional])) {
+        ++next_positional;
+      }
+      if (next_positional == entry.args.size()) {
+        std::vector<std::string> named;
+        for (size_t i = 0; i < entry.args.size(); ++i) {
+          if (!given[i]) named.push_back(entry.args[i].name + ":");
+        }
+        if (named.empty()) {
+          parser.Error(parser.Peek().span, "too many arguments for " + entry.name)
+              .Label("it takes " + std::to_string(entry.args.size()));
+        } else {
+          parser.ErrorExpected("'" + support::Join(named, "' or '") + "'");
+        }
+        return false;
+      }
+      index = next_positional;
+    }
+    if (given[index]) {
+      parser.Error(parser.SpanFrom(begin), ArgWhat(entry, entry.args[index]) + " is given twice");
+      return false;
+    }
+    auto value = ParseValue(parser, entry, entry.args[index]);
+    if (!value) return false;
+    given[index] = true;
+    form.args[index] = std::move(*value);
+    return true;
+  });
+}
+
+}  // namespace
+
+std::string_view FamilyName(Family family) {
+  switch (family) {
+    case Family::kSample: return "sample method";
+    case Family::kLayer: return "layer";
+    case Family::kBackward: return "backward method";
+    case Family::kUpdate: return "update";
+    case Family::kLoss: return "loss";
+  }
+  return {};
+}
+
+Arg Arg::Integer(std::string name, int64_t min, int64_t max) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kInteger;
+  arg.min = static_cast<double>(min);
+  arg.max = static_cast<double>(max);
+  return arg;
+}
+Arg Arg::Real(std::string name, double min, double max) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kReal;
+  arg.min = min;
+  arg.max = max;
+  return arg;
+}
+Arg Arg::Flag(std::string name, bool fallback) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kBool;
+  arg.fallback = fallback;
+  return arg;
+}
+Arg Arg::Word(std::string name, std::vector<std::string> words) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kWord;
+  arg.words = std::move(words);
+  return arg;
+}
+Arg Arg::Nested(std::string name, Family family) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kForm;
+  arg.family = family;
+  return arg;
+}
+
+const Entry* FindEntry(Family family, std::string_view name) {
+  auto among = [&](const std::vector<Entry>& entries) -> const Entry* {
+    for (const Entry& entry : entries) {
+      if (entry.name == name) return &entry;
+    }
+    return nullptr;
+  };
+  switch (family) {
+    case Family::kSample:
+      return among(SampleEntries());
+    case Family::kBackward:
+      return among(BackwardEntries());
+    case Family::kLayer: {
+      const LayerEntry* layer = FindLayer(name);
+      return layer != nullptr ? &layer->form : nullptr;
+    }
+    case Family::kUpdate: {
+      const UpdateEntry* update = FindUpdate(name);
+      return update != nullptr ? &update->form : nullptr;
+    }
+    case Family::kLoss: {
+      const LossEntry* loss = FindLoss(name);
+      return loss != nullptr ? &loss->form : nullptr;
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string> EntryNames(Family family) {
+  std::vector<std::string> names;
+  switch (family) {
+    case Family::kSample:
+      for (const Entry& e : SampleEntries()) names.push_back(e.name);
+      break;
+    case Family::kBackward:
+      for (const Entry& e : BackwardEntries()) names.push_back(e.name);
+      break;
+    case Family::kLayer:
+      for (const LayerEntry& e : AllLayers()) {
+        if (!e.hidden) names.push_back(e.form.name);
+      }
+      break;
+    case Family::kUpdate:
+      for (const UpdateEntry& e : AllUpdates()) names.push_back(e.form.name);
+      break;
+    case Family::kLoss:
+      for (const LossEntry& e : AllLosses()) names.push_back(e.form.name);
+      break;
+  }
+  return names;
+}
+
+bool IsReservedName(Family family, std::string_view name) {
+  const auto reserved = ReservedNames(family);
+  return std::find(reserved.begin(), reserved.end(), name) != reserved.end();
+}
+
+Form MakeForm(const Entry& entry, std::vector<std::pair<std::string, Value>> args) {
+  Form form;
+  form.name = entry.name;
+  size_t used = 0;
+  for (const Arg& arg : entry.args) {
+    auto it = std::find_if(args.begin(), args.end(),
+                           [&](const auto& given) { return given.first == arg.name; });
+    if (it != args.end()) {
+      form.args.push_back(std::move(it->second));
+      ++used;
+    } else if (arg.fallback) {
+      form.args.push_back(*arg.fallback);
+    } else {
+      throw std::logic_error(entry.name + " needs '" + arg.name + "'");
+    }
+  }
+  if (used != args.size()) throw std::logic_error("no such argument of " + entry.name);
+  return form;
+}
+
+std::optional<Form> ParseForm(support::ParserBase& parser, Family family) {
+  const std::string family_name(FamilyName(family));
+  auto name = parser.ExpectName("a " + family_name);
+  if (!name) return std::nullopt;
+  if (family == Family::kLayer && name->text == "act" && parser.At("(")) {
+    // The long spelling of an activation.
+    const uint32_t begin = name->span.begin;
+    parser.Next();
+    const bool labelled = parser.AtWord("fn") && parser.AcceptLabel().has_value();
+    auto inner = parser.ExpectName(labelled ? "an activation" : "an activation, such as gelu");
+    if (!inner) return std::nullopt;
+    const Entry* entry = FindEntry(family, inner->text);
+    if (entry == nullptr || !entry->args.empty()) {
+      parser.ErrorUnknown("activation", *inner, {"relu", "gelu", "silu", "swish"});
+      return std::nullopt;
+    }
+    if (!parser.Expect(")")) return std::nullopt;
+    Form form = MakeForm(*entry, {});
+    form.span = parser.SpanFrom(begin);
+    return form;
+  }
+  const Entry* entry = FindEntry(family, name->text);
+  const LayerEntry* layer = family == Family::kLayer ? FindLayer(name->text) : nullptr;
+  if (entry == nullptr || (layer != nullptr && layer->hidden)) {
+    if (IsReservedName(family, name->text)) {
+      parser.Error(name->span, family_name + " '" + name->text + "' is not supported yet")
+          .Label("supported: " + support::Join(EntryNames(family)));
+    } else {
+      parser.ErrorUnknown(family_name, *name, EntryNames(family));
+    }
+    return std::nullopt;
+  }
+  Form form;
+  form.name = entry->name;
+  form.args.resize(entry->args.size());
+  std::vector<bool> given(entry->args.size(), false);
+  if (parser.At("(") && !ParseArguments(parser, *entry, form, given)) return std::nullopt;
+  form.span = parser.SpanFrom(name->span.begin);
+  for (size_t i = 0; i < entry->args.size(); ++i) {
+    if (given[i]) continue;
+    const Arg& arg = entry->args[i];
+    if (!arg.fallback) {
+      parser.Error(form.span, entry->name + " needs '" + arg.name + "'")
+          .Label(arg.kind == ArgKind::kWord ? "one of " + support::Join(arg.words) : "");
+      return std::nullopt;
+    }
+    form.args[i] = *arg.fallback;
+  }
+  return form;
+}
+
+std::string PrintForm(const Form& form, Family family) {
+  const Entry* entry = FindEntry(family, form.name);
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < entry->args.size(); ++i) {
+    const Arg& arg = entry->args[i];
+    if (arg.fallback && SameValue(*arg.fallback, form.args[i])) continue;
+    const std::string value = PrintValue(form.args[i], arg);
+    parts.push_back(arg.positional ? value : arg.name + ": " + value);
+  }
+  return parts.empty() ? form.name : form.name + "(" + support::Join(parts) + ")";
+}
+
+bool SameForm(const Form& a, const Form& b) {
+  return a.name == b.name &&
+         std::equal(a.args.begin(), a.args.end(), b.args.begin(), b.args.end(), SameValue);
+}
+
+}  // namespace l3c::l2

@@ -1,0 +1,62 @@
+// The losses that a term of an L3 objective can mean, and how terms join into one number.
+//
+//   divergence(out, target)   ce(label_smoothing: s, ignore_index: i) | kl | mse | mae
+//   reconstruction(in, out)   mse | mae
+//   norm(params | out, p)     fixed by the spec: (Σ|x|ᵖ)^(1/p); over all parameters, or per sample
+//
+// A loss of samples gives one number a row; rows are joined as Σ mask·loss / Σ mask, where mask is 0
+// on the rows that pad the last batch. The objective is Σ weight·term.
+//
+//   ce    −(1−s)·log p[label] − s/n·Σ log p          target: class index, or a distribution t:
+//         −Σ t̃ log p, t̃ = (1−s)t + s/n. log p is the log-softmax of the logits where the network
+//         ends in a softmax, so that no probability underflows. Rows whose label is ignore_index
+//         count nothing.
+//   kl    Σ t (log t − log p), 0 log 0 = 0           target: a distribution
+//   mse   mean of (out − target)²                    target: tensor or scalar
+//   mae   mean of |out − target|
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/l2/form.h"
+#include "layers/l2/ir.h"
+#include "layers/tensor/graph.h"
+
+namespace l3c::l2 {
+
+// What a loss of samples is given. All nodes are [batch, …].
+struct LossOperands {
+  tensor::NodeId output = 0;
+  std::optional<tensor::NodeId> log_output;  // where the network ends in a distribution
+  int64_t classes = 0;                       // of the output, when it is a distribution
+  tensor::NodeId target = 0;
+  bool target_is_label = false;              // one class index a row
+};
+
+struct LossRows {
+  tensor::NodeId loss = 0;             // f32 [batch]
+  std::optional<tensor::NodeId> kept;  // f32 [batch]: 0 where the row counts nothing
+};
+
+// What a target looks like, as far as a choice of loss must know it.
+enum class TargetKind : uint8_t { kLabel, kDistribution, kTensor };
+
+struct LossEntry {
+  Entry form;
+  std::function<bool(TargetKind)> accepts;
+  // `graph` gains the rows' losses.
+  std::function<LossRows(tensor::Graph& graph, const Form&, const LossOperands&)> expand;
+};
+
+const LossEntry* FindLoss(std::string_view name);
+const std::vector<LossEntry>& AllLosses();
+void RegisterLoss(LossEntry entry);  // as RegisterLayer
+
+// The loss that a term means when none is chosen: the first entry that accepts its target.
+Form DefaultLoss(TargetKind target);
+
+}  // namespace l3c::l2

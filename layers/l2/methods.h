@@ -1,0 +1,19 @@
+// Ways to sample and to differentiate. Their meaning is a matter of L1 (a sampling stage, an
+// expansion of the graph); here they are forms with checks.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "layers/l2/form.h"
+
+namespace l3c::l2 {
+
+const std::vector<Entry>& SampleEntries();    // epoch_shuffle(batch, drop_last)
+const std::vector<Entry>& BackwardEntries();  // autodiff(mode)
+
+// Rows of one step.
+int64_t BatchOf(const Form& sample);
+bool DropsLast(const Form& sample);
+
+}  // namespace l3c::l2

@@ -1,0 +1,159 @@
+#include "layers/search/decision.h"
+
+#include <cmath>
+#include <cstdio>
+
+#include "nlohmann/json.hpp"
+
+namespace l3c::search {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// As many losers as the text shows; the JSON has them all.
+constexpr size_t kLosersShown = 2;
+
+std::string Short(double value) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.4g", value);
+  return buffer;
+}
+
+std::string WithUnit(double value, const std::string& unit) {
+  return unit.empty() ? Short(value) : Short(value) + " " + unit;
+}
+
+std::string CostText(const CostVector& cost) {
+  std::string text;
+  for (const CostComponent& c : cost) {
+    if (!text.empty()) text += ", ";
+    text += c.name + " " + WithUnit(c.value, c.unit);
+    if (!c.evidence.empty()) text += " (" + c.evidence + ")";
+  }
+  return text;
+}
+
+std::string DifferenceText(const CostVector& difference) {
+  std::string text;
+  for (const CostComponent& c : difference) {
+    if (c.value == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += (c.value > 0 ? "+" : "") + WithUnit(c.value, c.unit) + " " + c.name;
+  }
+  return text.empty() ? "no difference in cost" : text;
+}
+
+// JSON has no infinity; a figure that is none is written as a string.
+Json Number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+Json CostJson(const CostVector& cost) {
+  Json json = Json::array();
+  for (const CostComponent& c : cost) {
+    json.push_back({{"name", c.name}, {"value", Number(c.value)}, {"unit", c.unit},
+                    {"evidence", c.evidence}});
+  }
+  return json;
+}
+
+Json PrunedJson(const std::vector<Pruned>& pruned) {
+  Json json = Json::array();
+  for (const Pruned& p : pruned) {
+    json.push_back({{"what", p.what}, {"why", p.why}, {"count", p.count}});
+  }
+  return json;
+}
+
+void AppendPruned(const std::vector<Pruned>& pruned, const std::string& indent, std::string& out) {
+  for (const Pruned& p : pruned) {
+    out += indent + "pruned    " + p.what + ": " + p.why;
+    if (p.count > 0) out += " (" + std::to_string(p.count) + ")";
+    out += "\n";
+  }
+}
+
+}  // namespace
+
+CostVector Difference(const CostVector& loser, const CostVector& winner) {
+  CostVector difference = loser;
+  for (size_t i = 0; i < difference.size() && i < winner.size(); ++i) {
+    difference[i].value -= winner[i].value;
+  }
+  return difference;
+}
+
+const Decision* Explanation::Find(std::string_view id) const {
+  for (const Decision& decision : decisions) {
+    if (decision.id == id) return &decision;
+  }
+  return nullptr;
+}
+
+std::string RenderExplanation(const Explanation& explanation) {
+  std::string out = explanation.lowering + "\n";
+  for (const Decision& d : explanation.decisions) {
+    out += "  " + d.id + " = " + d.chosen + (d.forced ? "  [forced]" : "") + "\n";
+    if (!d.cost.empty()) out += "    cost      " + CostText(d.cost) + "\n";
+    for (size_t i = 0; i < d.losers.size() && i < kLosersShown; ++i) {
+      const Loser& loser = d.losers[i];
+      out += "    loser     " + loser.label + ": " + DifferenceText(loser.difference);
+      if (!loser.decided_by.empty()) out += "; decided by " + loser.decided_by;
+      out += "\n";
+    }
+    if (d.losers.size() > kLosersShown) {
+      out += "              and " + std::to_string(d.losers.size() - kLosersShown) + " more\n";
+    }
+    for (const RuleUse& rule : d.rules) {
+      out += "    rule      " + rule.name + "  " + rule.file + ":" + std::to_string(rule.line) + "\n";
+    }
+    AppendPruned(d.pruned, "    ", out);
+  }
+  AppendPruned(explanation.pruned, "  ", out);
+  const SearchReport& r = explanation.report;
+  out += "  searched  " + std::to_string(r.candidates) + " candidates on " +
+         std::to_string(r.egraph_nodes) + " e-nodes in " + std::to_string(r.egraph_classes) +
+         " classes; " + std::to_string(r.scored) + " scored one by one\n";
+  out += "  work      " + std::to_string(r.work);
+  if (r.work_budget > 0) out += " of " + std::to_string(r.work_budget);
+  out += "; stopped: " + r.stop_reason + "\n";
+  return out;
+}
+
+std::string RenderExplanationJson(const Explanation& explanation) {
+  std::string out;
+  for (const Decision& d : explanation.decisions) {
+    Json losers = Json::array();
+    for (const Loser& loser : d.losers) {
+      losers.push_back({{"label", loser.label},
+                        {"cost", CostJson(loser.cost)},
+                        {"difference", CostJson(loser.difference)},
+                        {"decided_by", loser.decided_by}});
+    }
+    Json rules = Json::array();
+    for (const RuleUse& rule : d.rules) {
+      rules.push_back({{"name", rule.name}, {"file", rule.file}, {"line", rule.line}});
+    }
+    const Json line = {{"event", "decision"},      {"lowering", explanation.lowering},
+                       {"id", d.id},               {"chosen", d.chosen},
+                       {"forced", d.forced},       {"cost", CostJson(d.cost)},
+                       {"losers", losers},         {"rules", rules},
+                       {"pruned", PrunedJson(d.pruned)}};
+    out += line.dump() + "\n";
+  }
+  const SearchReport& r = explanation.report;
+  const Json line = {{"event", "search"},
+                     {"lowering", explanation.lowering},
+                     {"egraph_nodes", r.egraph_nodes},
+                     {"egraph_classes", r.egraph_classes},
+                     {"work", r.work},
+                     {"work_budget", r.work_budget},
+                     {"stop_reason", r.stop_reason},
+                     {"candidates", r.candidates},
+                     {"scored", r.scored},
+                     {"pruned", PrunedJson(explanation.pruned)}};
+  return out + line.dump() + "\n";
+}
+
+}  // namespace l3c::search

@@ -1,0 +1,26 @@
+// The rule sets of rewrites/*.egg, compiled into the library as text.
+//
+//   const rewrites::RuleFile* file = rewrites::Find("lower_l3_l2");
+//   egraph::LoadProgram(graph, file->text, file->path);
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace l3c::rewrites {
+
+struct RuleFile {
+  std::string_view name;  // "lower_l3_l2"
+  std::string_view path;  // "rewrites/lower_l3_l2.egg": how its rules are cited
+  std::string_view text;
+};
+
+std::span<const RuleFile> All();                // by name, ascending
+const RuleFile* Find(std::string_view name);    // nullptr: no such file
+// The text of a file; empty when there is none.
+inline std::string_view RuleText(std::string_view name) {
+  const RuleFile* file = Find(name);
+  return file != nullptr ? file->text : std::string_view();
+}
+
+}  // namespace l3c::rewrites
