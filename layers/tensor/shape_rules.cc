@@ -404,6 +404,9 @@ void Rule::InferDerived() {
     const std::string inner = error.what();
     // Within nested derived ops only the outermost application and the innermost reason help.
     const size_t reason = inner.rfind("): ");
+    if (def_.arity == 2 && inner.find("): operands must have equal shapes") != std::string::npos) {
+      RequireSameShape(0, 1);  // names the user's operands, not the expansion's
+    }
     Fail(reason == std::string::npos ? inner : inner.substr(reason + 3));
   }
 }
