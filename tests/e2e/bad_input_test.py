@@ -1,0 +1,168 @@
+"""Bad input gives a clear error at its place and the right exit code; nothing crashes or hangs."""
+
+import random
+import unittest
+
+from harness import MNIST, L3cTest, small_mnist
+
+SPEC = MNIST.read_text()
+
+
+class BadInput(L3cTest):
+    def refuse(self, text, *expected, args=("optimize",), name="spec.l3"):
+        path = self.write(name, text)
+        result = self.l3c(args[0], path, *args[1:], code=1, timeout=60)
+        for word in expected:
+            self.assertIn(word, result.err)
+        return result
+
+    # ---- programs -----------------------------------------------------------------------------
+    def test_unknown_name(self):
+        result = self.refuse(SPEC.replace("mnist.images\n", "mnist.imagse\n"), "spec.l3:7:", "images")
+        self.assertIn("error[safety]", result.err)
+
+    def test_wrong_domain(self):
+        self.refuse(SPEC.replace("out: dist(10)", "out: scalar(f32)"), "error[consistency]")
+
+    def test_budget_that_admits_nothing(self):
+        result = self.refuse(SPEC.replace("500K", "5K"), "error[resource-bound]", "param_budget")
+        self.assertIn("NoCandidates", result.err)
+
+    def test_too_loose(self):
+        text = SPEC.replace("depth(3)", "depth(64)").replace("width(512)", "width(65536)")
+        text = text.replace(", param_budget(500K)", "")
+        result = self.refuse(text, "error[resource-bound]")
+        self.assertRegex(result.err, "TooManyCandidates|Timeout")
+
+    def test_cyclic_models(self):
+        text = SPEC.replace("in:  mnist.images", "in:  other.out") + (
+            "\nmodel other {\n    in:  classify.out\n    out: tensor(f32, [28, 28])\n}\n"
+        )
+        self.refuse(text, "cycl")
+
+    def test_garbage(self):
+        generator = random.Random(1)
+        for blob in (
+            b"",
+            b"\0" * 1000,
+            generator.randbytes(100_000),
+            bytes(generator.choice(b"{}()[]:,.#abz019 \n") for _ in range(200_000)),
+            b"data " * 10,
+            SPEC.encode()[: len(SPEC) // 2],
+        ):
+            for name in ("x.l3", "x.l2", "x.l1", "x.l0"):
+                path = self.write(name, blob)
+                result = self.l3c("check", path, code=1, timeout=60)
+                self.assertIn("error[", result.err)
+
+    def test_ten_megabytes(self):
+        path = self.write("big.l3", b"model x { " * 1_000_000)
+        self.assertIn("error[", self.l3c("check", path, code=1, timeout=60).err)
+
+    def test_ten_thousand_brackets(self):
+        for opening in "([{":
+            for text in (opening * 10_000, SPEC.replace("dist(10)", "dist" + opening * 10_000)):
+                for suffix in ("l3", "l2", "l1", "l0"):
+                    path = self.write(f"deep.{suffix}", text)
+                    self.assertIn("error[", self.l3c("check", path, code=1, timeout=60).err)
+
+    def test_missing_file_and_unknown_layer(self):
+        self.assertIn("error[environment]", self.l3c("check", self.dir / "none.l3", code=1).err)
+        self.assertIn("error", self.l3c("check", self.write("x.txt", "hello"), code=1).err)
+        self.assertIn("error", self.l3c("check", self.dir, code=1).err)
+
+    def test_cannot_raise_a_layer(self):
+        method = self.write("m.l2", self.l3c("lower", MNIST, "--to", "l2").out)
+        self.assertIn("l3", self.l3c("lower", method, "--to", "l3", code=1).err)
+
+    # ---- usage --------------------------------------------------------------------------------
+    def test_usage(self):
+        for args, hint in (
+            ((), "help"),
+            (("optimise", MNIST), "optimize"),
+            (("run", MNIST, "--epoch", "3"), "--epochs"),
+            (("run", MNIST, "--epochs", "0"), "epochs"),
+            (("run", MNIST, "--epochs", "many"), "epochs"),
+            (("run",), "FILE"),
+            (("lower", MNIST), "--to"),
+            (("lower", MNIST, "--to", "l9"), "l9"),
+            (("optimize", MNIST, "--search", "egg"), "egraph"),
+            (("optimize", MNIST, "--force", "nonsense"), "ID=LOSER"),
+            (("run", MNIST, "--data", "mnist"), "NAME=DIR"),
+        ):
+            result = self.l3c(*args, code=2)
+            self.assertIn(hint, result.err + result.out, args)
+
+    def test_help_shows_examples(self):
+        self.assertIn("examples/mnist/mnist.l3", self.l3c("--help").out)
+
+    # ---- data ---------------------------------------------------------------------------------
+    def train_on(self, folder, code=1):
+        return self.l3c(
+            "run", MNIST, "--data", f"mnist={folder}", "--steps", 2, "-o", self.dir / "out",
+            "--overwrite", code=code,
+        )
+
+    def test_small_data_trains_compressed_or_not(self):
+        for compress in (True, False):
+            self.train_on(small_mnist(self.dir / f"data-{compress}", rows=200, compress=compress), code=0)
+
+    def test_missing_data(self):
+        result = self.train_on(self.dir / "nowhere")
+        self.assertIn("nowhere", result.err)
+        folder = small_mnist(self.dir / "partial")
+        (folder / "train-labels-idx1-ubyte.gz").unlink()
+        self.assertIn("train-labels", self.train_on(folder).err)
+
+    def test_truncated_data(self):
+        for keep in (0, 3, 10, 1000, -5):
+            folder = small_mnist(self.dir / f"cut{keep}", rows=200)
+            path = folder / "train-images-idx3-ubyte.gz"
+            path.write_bytes(path.read_bytes()[:keep])
+            self.assertIn("train-images", self.train_on(folder).err)
+        for keep in (0, 3, 15, 16, 1000, -1):
+            folder = small_mnist(self.dir / f"raw{keep}", rows=200, compress=False)
+            path = folder / "train-images-idx3-ubyte"
+            path.write_bytes(path.read_bytes()[:keep])
+            self.assertIn("train-images", self.train_on(folder).err)
+
+    def test_label_out_of_range(self):
+        folder = small_mnist(
+            self.dir / "labels", rows=200, labels=lambda split, n: [10 if i == 57 else i % 10 for i in range(n)]
+        )
+        result = self.train_on(folder)
+        self.assertIn("57", result.err)
+        self.assertIn("10", result.err)
+
+    def test_counts_that_differ(self):
+        a, b = small_mnist(self.dir / "a", rows=200), small_mnist(self.dir / "b", rows=150)
+        name = "train-labels-idx1-ubyte.gz"
+        (a / name).write_bytes((b / name).read_bytes())
+        result = self.train_on(a)
+        self.assertIn("200", result.err)
+        self.assertIn("150", result.err)
+
+    # ---- output -------------------------------------------------------------------------------
+    def test_output_that_cannot_be_a_folder(self):
+        taken = self.write("taken", "a file")
+        result = self.l3c("run", MNIST, "--steps", 1, "-o", taken, code=1)
+        self.assertIn("error[environment]", result.err)
+        self.assertEqual("a file", taken.read_text())
+        result = self.l3c("run", MNIST, "--steps", 1, "-o", "/proc/l3c-run", code=1)
+        self.assertIn("error[environment]", result.err)
+
+    def test_earlier_run_is_not_overwritten(self):
+        out = self.dir / "run"
+        self.run_json(MNIST, "--steps", 1, "-o", out)
+        before = (out / "events.jsonl").read_bytes()
+        result = self.l3c("run", MNIST, "--steps", 1, "-o", out, code=1)
+        self.assertIn("--overwrite", result.err)
+        self.assertEqual(before, (out / "events.jsonl").read_bytes())
+
+    def test_eval_of_nothing(self):
+        self.assertIn("error[environment]", self.l3c("eval", self.dir / "none", code=1).err)
+        self.assertIn("error[environment]", self.l3c("eval", self.dir, code=1).err)
+
+
+if __name__ == "__main__":
+    unittest.main()

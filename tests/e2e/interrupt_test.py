@@ -1,0 +1,68 @@
+"""Ctrl-C keeps a checkpoint; a resumed run ends bitwise equal to an unbroken one."""
+
+import signal
+import subprocess
+import time
+import unittest
+
+from harness import L3C, MNIST, ROOT, L3cTest
+
+
+class Interrupt(L3cTest):
+    def start(self, out, *args):
+        return subprocess.Popen(
+            [L3C, "run", str(MNIST), "--epochs", "2", "-o", str(out), *args],
+            cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+
+    def wait_for_steps(self, out, steps):
+        deadline = time.time() + 60
+        events = out / "events.jsonl"
+        while time.time() < deadline:
+            if events.exists() and len(events.read_bytes().splitlines()) > steps:
+                return
+            time.sleep(0.01)
+        self.fail("no steps in a minute")
+
+    def test_interrupted_and_resumed_equals_unbroken(self):
+        whole = self.run_json(MNIST, "--epochs", 2)
+        for steps in (20, 300):
+            out = self.dir / f"broken-{steps}"
+            process = self.start(out)
+            self.wait_for_steps(out, steps)
+            process.send_signal(signal.SIGINT)
+            stdout, stderr = process.communicate(timeout=60)
+            self.assertEqual(130, process.returncode, stderr)
+            self.assertIn("checkpoint kept", stdout)
+            self.assertIn("--resume", stdout)
+            resumed = self.l3c("run", "--resume", out, "--json").done
+            self.assertEqual(whole["weights_sha256"], resumed["weights_sha256"])
+            self.assertEqual(whole["steps"], resumed["steps"])
+            self.assertEqual(whole["loss"], resumed["loss"])
+
+    def test_killed_leaves_the_last_good_checkpoint(self):
+        out = self.dir / "killed"
+        process = self.start(out)
+        self.wait_for_steps(out, 520)  # after the first epoch
+        process.kill()
+        process.communicate()
+        resumed = self.l3c("run", "--resume", out, "--json", code=None)
+        if resumed.code == 0:
+            whole = self.run_json(MNIST, "--epochs", 2)
+            self.assertEqual(whole["weights_sha256"], resumed.done["weights_sha256"])
+        else:  # no checkpoint was due yet: said so, nothing else lost
+            self.assertIn("checkpoint", resumed.err)
+
+    def test_corrupt_checkpoint_is_refused(self):
+        out = self.dir / "run"
+        self.run_json(MNIST, "--steps", 3, "-o", out)
+        for path in sorted((out / "checkpoints").rglob("*.safetensors")):
+            data = bytearray(path.read_bytes())
+            data[-1] ^= 1
+            path.write_bytes(data)
+        result = self.l3c("eval", out, code=1)
+        self.assertIn("checksum", result.err.lower())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,24 @@
+#include <iostream>
+
+#include "nlohmann/json.hpp"
+#include "tools/l3c/commands.h"
+#include "tools/l3c/compile.h"
+
+namespace l3c::tools {
+
+int Check(const Options& options) {
+  Compilation compilation(options);
+  if (!compilation.Load()) return 1;
+  const std::string_view layer = LayerName(compilation.layer());
+  if (options.json) {
+    std::cout << nlohmann::ordered_json{
+                     {"event", "done"}, {"file", options.file}, {"layer", layer}, {"ok", true}}
+                     .dump()
+              << "\n";
+  } else {
+    std::cout << options.file << ": sound " << layer << " program\n";
+  }
+  return 0;
+}
+
+}  // namespace l3c::tools

@@ -1,0 +1,14 @@
+// The commands. Each prints its result, or what is wrong, and returns the exit code.
+#pragma once
+
+#include "tools/l3c/options.h"
+
+namespace l3c::tools {
+
+int Check(const Options& options);
+int Optimize(const Options& options);
+int Lower(const Options& options);
+int Run(const Options& options);
+int Eval(const Options& options);
+
+}  // namespace l3c::tools

@@ -1,0 +1,70 @@
+// From a file of any layer to any layer below it. The text of each layer is the interface: what a
+// lowering returns is printed and parsed again before the next one starts, so that a plan reached in
+// one go and a plan reached through files are the same bytes.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/l0/plan.h"
+#include "layers/l1/ir.h"
+#include "layers/l2/ir.h"
+#include "layers/l3/ir.h"
+#include "layers/search/decision.h"
+#include "layers/support/diagnostics.h"
+#include "layers/support/source.h"
+#include "tools/l3c/options.h"
+
+namespace l3c::tools {
+
+// One layer's program as text. The source outlives the IR that points into it.
+struct LayerText {
+  Layer layer = Layer::kL3;
+  std::unique_ptr<support::SourceFile> source;
+};
+
+struct Timing {
+  std::string part;  // "parse", "l3->l2", …
+  double seconds = 0;
+};
+
+class Compilation {
+ public:
+  explicit Compilation(const Options& options) : options_(options) {}
+
+  // Reads and verifies options.file. False after printing what is wrong.
+  bool Load();
+  // Lowers step by step to `target`, which may not lie above the file's own layer.
+  bool LowerTo(Layer target);
+
+  Layer layer() const { return texts_.back().layer; }  // reached so far
+  const std::vector<LayerText>& texts() const { return texts_; }
+  const l0::Plan& plan() const { return *l0_; }
+  const std::vector<search::Explanation>& explanations() const { return explanations_; }
+  const std::vector<Timing>& timings() const { return timings_; }
+  // Folder of each data source, as --data and the default places give it; absolute.
+  std::map<std::string, std::string> DataFolders() const;
+
+ private:
+  // Parses and verifies `text` as `layer`; it becomes the program that is lowered next.
+  bool Enter(Layer layer, std::unique_ptr<support::SourceFile> text);
+  bool LowerSpec();       // l3 → l2
+  bool LowerMethod();     // l2 → l1
+  bool LowerPlacement();  // l1 → l0
+  bool Succeeds(bool ok);  // prints pending diagnostics
+  std::string DataFolder(const std::string& name, const std::string& path) const;
+
+  const Options options_;
+  support::Diagnostics diagnostics_;
+  std::vector<LayerText> texts_;
+  std::optional<l3::Module> l3_;
+  std::optional<l2::Module> l2_;
+  std::optional<l1::Program> l1_;
+  std::optional<l0::Plan> l0_;
+  std::vector<search::Explanation> explanations_;
+  std::vector<Timing> timings_;
+};
+
+}  // namespace l3c::tools

@@ -1,0 +1,16 @@
+// Files that the command line writes. Errors are printed as error[environment].
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace l3c::tools {
+
+// Written beside the target, then renamed over it: a reader never sees half a file.
+bool WriteFile(const std::filesystem::path& path, std::string_view text);
+
+// Prints "error[environment]: message" and, when there is one, the way out; returns false.
+bool EnvironmentError(const std::string& message, const std::string& fix = "");
+
+}  // namespace l3c::tools

@@ -1,0 +1,21 @@
+#include <fstream>
+#include <iostream>
+
+#include "tools/l3c/commands.h"
+#include "tools/l3c/compile.h"
+#include "tools/l3c/files.h"
+
+namespace l3c::tools {
+
+int Lower(const Options& options) {
+  Compilation compilation(options);
+  if (!compilation.Load() || !compilation.LowerTo(*options.to)) return 1;
+  const std::string_view text = compilation.texts().back().source->text();
+  if (options.output.empty()) {
+    std::cout << text;
+    return std::cout.flush() ? 0 : 1;
+  }
+  return WriteFile(options.output, text) ? 0 : 1;
+}
+
+}  // namespace l3c::tools

@@ -1,0 +1,61 @@
+#include <iostream>
+
+#include "layers/search/decision.h"
+#include "nlohmann/json.hpp"
+#include "tools/l3c/commands.h"
+#include "tools/l3c/compile.h"
+
+namespace l3c::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+void PrintJson(const Compilation& compilation, const Options& options) {
+  for (const search::Explanation& explanation : compilation.explanations()) {
+    std::cout << search::RenderExplanationJson(explanation);
+  }
+  if (options.timings) {
+    for (const Timing& timing : compilation.timings()) {
+      std::cout << ordered_json{{"event", "timing"}, {"part", timing.part}, {"seconds", timing.seconds}}
+                       .dump()
+                << "\n";
+    }
+  }
+  std::cout << ordered_json{{"event", "done"}, {"file", options.file}}.dump() << "\n";
+}
+
+void PrintText(const Compilation& compilation, const Options& options) {
+  for (const LayerText& text : compilation.texts()) {
+    if (text.layer == Layer::kL2) std::cout << text.source->text() << "\n";
+  }
+  for (const search::Explanation& explanation : compilation.explanations()) {
+    if (options.explain && (!options.brief || explanation.lowering == "l3->l2")) {
+      std::cout << search::RenderExplanation(explanation) << "\n";
+    } else {
+      std::cout << explanation.lowering << ": " << explanation.decisions.size() << " decisions, "
+                << explanation.report.egraph_nodes << " e-nodes, "
+                << explanation.report.stop_reason << "\n";
+    }
+  }
+  if (options.timings) {
+    for (const Timing& timing : compilation.timings()) {
+      std::cout << timing.part << ": " << timing.seconds * 1e3 << " ms\n";
+    }
+  }
+  if (!options.explain) std::cout << "--explain shows each decision, what it beat, and why\n";
+}
+
+}  // namespace
+
+int Optimize(const Options& options) {
+  Compilation compilation(options);
+  if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
+  if (options.json) {
+    PrintJson(compilation, options);
+  } else {
+    PrintText(compilation, options);
+  }
+  return 0;
+}
+
+}  // namespace l3c::tools

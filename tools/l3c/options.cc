@@ -1,0 +1,226 @@
+#include "tools/l3c/options.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <iostream>
+
+#include "layers/support/diagnostics.h"
+
+namespace l3c::tools {
+namespace {
+
+constexpr char kDescription[] =
+    "l3c compiles a statement of intent (L3) into a method (L2), a placement (L1) and a machine plan\n"
+    "(L0), by search, and trains it. Any layer's file can be checked, lowered, edited and run.";
+
+constexpr char kExamples[] =
+    "Examples:\n"
+    "  l3c run examples/mnist/mnist.l3                  train, printing each epoch\n"
+    "  l3c optimize examples/mnist/mnist.l3 --explain   what was chosen, what it beat, and why\n"
+    "  l3c lower examples/mnist/mnist.l3 --to l2        print the method; edit it; run it\n"
+    "  l3c eval runs/mnist                              score the newest checkpoint on the test split\n"
+    "Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted (a checkpoint was kept).";
+
+// Adds the closest known option or command to a usage error.
+std::string Suggestion(const CLI::App& app, const std::string& word) {
+  std::vector<std::string> known;
+  auto collect = [&known](const CLI::App& from) {
+    for (const CLI::Option* option : from.get_options()) {
+      for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+    }
+  };
+  collect(app);
+  for (const CLI::App* sub : app.get_subcommands(nullptr)) {
+    if (!word.starts_with("-")) known.push_back(sub->get_name());
+    if (sub->parsed()) collect(*sub);
+  }
+  const std::string head = word.substr(0, word.find('='));
+  const std::string closest = support::ClosestMatch(head, known);
+  return closest.empty() ? "" : "did you mean '" + closest + "'?";
+}
+
+// The word of the command line that no option or command takes, or "".
+std::string UnknownWord(const CLI::App& app) {
+  for (const std::string& word : app.remaining(/*recurse=*/true)) return word;
+  return "";
+}
+
+bool SplitAssignments(const std::vector<std::string>& pairs, const char* option, const char* form,
+                      std::map<std::string, std::string>& out) {
+  for (const std::string& pair : pairs) {
+    const size_t equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size()) {
+      std::cerr << "error: " << option << " takes " << form << ", not '" << pair << "'\n";
+      return false;
+    }
+    const auto [it, fresh] = out.emplace(pair.substr(0, equals), pair.substr(equals + 1));
+    if (!fresh && it->second != pair.substr(equals + 1)) {
+      std::cerr << "error: " << option << " gives '" << it->first << "' twice\n";
+      return false;
+    }
+  }
+  return true;
+}
+
+bool WantsColor(const std::string& when) {
+  if (when == "always") return true;
+  if (when == "never" || std::getenv("NO_COLOR") != nullptr) return false;
+  return isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
+}
+
+}  // namespace
+
+std::string_view LayerName(Layer layer) {
+  switch (layer) {
+    case Layer::kL3: return "l3";
+    case Layer::kL2: return "l2";
+    case Layer::kL1: return "l1";
+    case Layer::kL0: return "l0";
+  }
+  return "";
+}
+
+ParsedCommandLine ParseCommandLine(int argc, char** argv) {
+  Options options;
+  std::vector<std::string> data, force;
+  std::string to, color = "auto", diagnostics = "text";
+  uint64_t seed = 0;
+  int64_t epochs = 0, steps = 0;
+
+  CLI::App app(kDescription, "l3c");
+  app.footer(kExamples);
+  app.set_version_flag("--version", std::string("l3c ") + L3C_VERSION);
+  app.require_subcommand(1);
+  app.set_help_flag("-h,--help", "Print this help and exit");
+
+  auto add_command = [&](Verb verb, const char* name, const char* description) {
+    CLI::App* command = app.add_subcommand(name, description);
+    command->parse_complete_callback([&options, verb] { options.verb = verb; });
+    command->add_option("--color", color, "Colours: auto (a terminal), always, never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    command->add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")
+        ->check(CLI::IsMember({"text", "json"}));
+    return command;
+  };
+  auto add_input = [&](CLI::App* command) {
+    return command->add_option("FILE", options.file, "A program: .l3, .l2, .l1 or .l0");
+  };
+  auto add_lowering_options = [&](CLI::App* command) {
+    command->add_option("--data", data,
+                        "NAME=DIR: where data NAME lies (default: data/NAME beside the file, else "
+                        "under the working directory)");
+    command->add_option("--system", options.system,
+                        "An .l1 file with the system to place on (default: this machine)");
+    command->add_option("--seed", seed, "Of initial values and shuffles (default: the file's, or 0)");
+    command->add_option("--numerics", options.numerics, "Which rules may run: exact, reassoc, fast")
+        ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
+        ->capture_default_str();
+    command->add_option("--search", options.search,
+                        "off: first legal choice; greedy: local choices; egraph: joint choices")
+        ->check(CLI::IsMember({"off", "greedy", "egraph"}))
+        ->capture_default_str();
+    command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
+    command->add_option("--epochs", epochs, "Train this many epochs in all")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
+    command->add_option("--steps", steps, "Train this many steps in all")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
+  };
+  auto add_execution_options = [&](CLI::App* command) {
+    command->add_option("--threads", options.threads,
+                        "Worker threads (default: all cores); never changes a result")
+        ->check(CLI::Range(1, 1024));
+    command->add_option("--engine", options.engine,
+                        "jit: compiled kernels; interpreter: the slow reference")
+        ->check(CLI::IsMember({"jit", "interpreter"}))
+        ->capture_default_str();
+  };
+
+  CLI::App* check = add_command(Verb::kCheck, "check", "Parse and verify a program");
+  add_input(check)->required();
+  check->add_flag("--json", options.json, "One JSON object a line");
+
+  CLI::App* optimize =
+      add_command(Verb::kOptimize, "optimize", "Search every layer below and say what was chosen");
+  add_input(optimize)->required();
+  add_lowering_options(optimize);
+  optimize->add_flag("--explain", options.explain, "Each decision: winner, losers, costs, rules");
+  optimize->add_flag("--brief", options.brief, "With --explain: the method's decisions only");
+  optimize->add_flag("--json", options.json, "One JSON object a line; same bytes for same input");
+  optimize->add_flag("--timings", options.timings, "Add the time each part took");
+
+  CLI::App* lower = add_command(Verb::kLower, "lower", "Print the program at a lower layer");
+  add_input(lower)->required();
+  add_lowering_options(lower);
+  lower->add_option("--to", to, "l2, l1 or l0")->required()->check(CLI::IsMember({"l3", "l2", "l1", "l0"}));
+  lower->add_option("-o,--output", options.output, "Write to this file instead of standard output");
+
+  CLI::App* run = add_command(Verb::kRun, "run", "Lower all the way and train");
+  CLI::Option* run_input = add_input(run);
+  add_lowering_options(run);
+  add_execution_options(run);
+  run->add_option("-o,--output", options.output,
+                  "Folder for plans, events and checkpoints (default: runs/NAME)");
+  run->add_flag("--overwrite", options.overwrite, "Replace what an earlier run left in that folder");
+  run->add_option("--resume", options.resume, "Go on with the run in this folder")
+      ->excludes(run_input);
+  run->add_flag("--json", options.json, "One JSON object a line; the last is {\"event\":\"done\",…}");
+
+  CLI::App* eval = add_command(Verb::kEval, "eval", "Score a run's newest checkpoint on the test split");
+  eval->add_option("RUN", options.file, "A run's folder, such as runs/mnist")->required();
+  eval->add_option("--data", data, "NAME=DIR: where data NAME lies");
+  add_execution_options(eval);
+  eval->add_flag("--json", options.json, "One JSON object a line");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    return {std::nullopt, app.exit(help)};
+  } catch (const CLI::CallForVersion& version) {
+    return {std::nullopt, app.exit(version)};
+  } catch (const CLI::ParseError& error) {
+    std::cerr << "error: " << error.what() << "\n";
+    std::string word = UnknownWord(app);
+    // CLI11 checks for a command before it looks at what is left over.
+    if (word.empty() && argc > 1 && app.get_subcommands().empty()) word = argv[1];
+    if (const std::string hint = word.empty() ? "" : Suggestion(app, word); !hint.empty()) {
+      std::cerr << hint << "\n";
+    }
+    std::cerr << "run 'l3c --help' for usage\n";
+    return {std::nullopt, 2};
+  }
+
+  if (!SplitAssignments(data, "--data", "NAME=DIR", options.data) ||
+      !SplitAssignments(force, "--force", "ID=LOSER", options.force)) {
+    return {std::nullopt, 2};
+  }
+  for (const CLI::App* command : app.get_subcommands()) {
+    auto given = [command](const char* name) {
+      const CLI::Option* option = command->get_option_no_throw(name);
+      return option != nullptr && option->count() > 0;
+    };
+    if (given("--seed")) options.seed = seed;
+    if (given("--epochs")) options.epochs = epochs;
+    if (given("--steps")) options.steps = steps;
+    if (given("--epochs") && given("--steps")) {
+      std::cerr << "error: --epochs and --steps exclude each other\n";
+      return {std::nullopt, 2};
+    }
+    if (given("--to")) {
+      for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
+        if (to == LayerName(layer)) options.to = layer;
+      }
+    }
+  }
+  if (options.verb == Verb::kRun && options.file.empty() && options.resume.empty()) {
+    std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
+    return {std::nullopt, 2};
+  }
+  options.sarif = diagnostics == "json";
+  options.color = WantsColor(color);
+  return {options, 0};
+}
+
+}  // namespace l3c::tools

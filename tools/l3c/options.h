@@ -1,0 +1,53 @@
+// The command line of l3c: what may be asked, checked and explained before anything is read.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace l3c::tools {
+
+enum class Layer : uint8_t { kL3, kL2, kL1, kL0 };
+std::string_view LayerName(Layer layer);  // "l3"
+
+enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval };
+
+struct Options {
+  Verb verb = Verb::kCheck;
+  std::string file;  // a program of any layer; for eval, or run --resume, a run's folder
+
+  std::map<std::string, std::string> data;    // --data NAME=DIR
+  std::string system;                         // --system FILE
+  std::optional<uint64_t> seed;               // --seed N
+  int threads = 0;                            // --threads N; 0: all cores
+  std::string numerics = "reassoc";           // --numerics exact|reassoc|fast
+  std::string search = "egraph";              // --search off|greedy|egraph
+  std::map<std::string, std::string> force;   // --force ID=LOSER
+  std::optional<Layer> to;                    // --to LAYER
+  std::optional<int64_t> epochs;              // --epochs N
+  std::optional<int64_t> steps;               // --steps N
+  bool synthetic = false;                     // --synthetic
+  std::string output;                         // -o PATH
+  bool overwrite = false;                     // --overwrite
+  std::string resume;                         // --resume FOLDER
+  std::string engine = "jit";                 // --engine jit|interpreter
+  bool explain = false;                       // --explain
+  bool brief = false;                         // --brief
+  bool json = false;                          // --json
+  bool timings = false;                       // --timings
+  bool sarif = false;                         // --diagnostics=json
+  bool color = false;                         // a terminal, unless NO_COLOR or --color=never
+};
+
+// Parses argv. On --help, --version or an error it has printed what there is to print (errors to
+// standard error, with the closest known spelling) and gives the exit code: 0, or 2 for wrong usage.
+struct ParsedCommandLine {
+  std::optional<Options> options;
+  int exit_code = 0;
+};
+ParsedCommandLine ParseCommandLine(int argc, char** argv);
+
+}  // namespace l3c::tools

@@ -1,0 +1,163 @@
+#include "tools/l3c/progress.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+#include <map>
+
+namespace l3c::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+int TerminalColumns() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) return size.ws_col;
+  return 80;
+}
+
+std::string Figure(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", value);
+  return text;
+}
+
+// JSON has no infinities and no NaN; a diverged loss must still be told.
+ordered_json Number(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : (value > 0 ? "inf" : "-inf");
+}
+
+}  // namespace
+
+std::string WithThousands(int64_t value) {
+  std::string digits = std::to_string(value);
+  for (int i = static_cast<int>(digits.size()) - 3; i > (value < 0 ? 1 : 0); i -= 3) {
+    digits.insert(static_cast<size_t>(i), ",");
+  }
+  return digits;
+}
+
+std::string Duration(double seconds) {
+  char text[48];
+  if (seconds < 60) {
+    std::snprintf(text, sizeof text, "%.1f s", seconds);
+  } else {
+    const auto whole = static_cast<int64_t>(seconds);
+    if (whole < 3600) {
+      std::snprintf(text, sizeof text, "%ld m %02ld s", whole / 60, whole % 60);
+    } else {
+      std::snprintf(text, sizeof text, "%ld h %02ld m", whole / 3600, whole / 60 % 60);
+    }
+  }
+  return text;
+}
+
+RunReporter::RunReporter(const l0::Plan& plan, Style style, bool color,
+                         const std::string& events_path)
+    : plan_(plan), style_(style), color_(color) {
+  for (const l0::Phase& phase : plan.phases) {
+    total_steps_ += phase.steps;
+    total_epochs_ += phase.epochs;
+  }
+  if (!events_path.empty()) events_.open(events_path, std::ios::app);
+}
+
+RunReporter::~RunReporter() { ClearBar(); }
+
+void RunReporter::Emit(const ordered_json& event) {
+  const std::string line = event.dump();
+  if (events_.is_open()) events_ << line << "\n" << std::flush;
+  if (style_ == Style::kJson) std::cout << line << std::endl;
+}
+
+void RunReporter::OnReport(const runtime::Report& report) {
+  if (!events_.is_open() || report.split != "train") return;
+  std::map<std::string, double> values;
+  for (const runtime::Value& value : report.values) values[value.name] = value.value;
+  ordered_json event = {{"event", "step"}, {"step", report.argument + 1}};
+  for (const l0::Metric& metric : plan_.metrics) {
+    if (metric.split != report.split) continue;
+    const auto numerator = values.find(metric.numerator);
+    const auto denominator = values.find(metric.denominator);
+    if (numerator == values.end() || denominator == values.end()) continue;
+    event[metric.name] = Number(numerator->second / denominator->second);
+  }
+  events_ << event.dump() << "\n";
+}
+
+void RunReporter::OnProgress(const runtime::Progress& progress) {
+  if (style_ == Style::kBar) DrawBar(progress);
+}
+
+void RunReporter::DrawBar(const runtime::Progress& progress) {
+  const bool training = progress.split == "train";
+  std::string right = " " + WithThousands(static_cast<int64_t>(progress.samples_per_second)) +
+                      " samples/s";
+  double fraction = 0;
+  std::string left = "evaluating ";
+  if (training) {
+    fraction = total_steps_ > 0 ? static_cast<double>(progress.steps) / total_steps_ : 0;
+    left = "step " + WithThousands(progress.steps) + "/" + WithThousands(total_steps_) + " ";
+    const double rate = progress.samples_per_second;
+    const double per_step = progress.steps > 0 && rate > 0
+                                ? static_cast<double>(progress.samples) / progress.steps / rate
+                                : 0;
+    if (per_step > 0) {
+      right += ", " + Duration(per_step * static_cast<double>(total_steps_ - progress.steps)) +
+               " left";
+    }
+  }
+  const int width = std::clamp(
+      TerminalColumns() - static_cast<int>(left.size() + right.size()) - 3, 0, 40);
+  std::string bar;
+  if (training && width >= 8) {
+    const int full = static_cast<int>(fraction * width);
+    bar = "[" + std::string(static_cast<size_t>(full), '=') +
+          std::string(static_cast<size_t>(width - full), ' ') + "]";
+  }
+  std::cerr << "\r\033[K" << left << (color_ ? "\033[32m" : "") << bar << (color_ ? "\033[0m" : "")
+            << right << std::flush;
+  bar_drawn_ = true;
+}
+
+void RunReporter::ClearBar() {
+  if (!bar_drawn_) return;
+  std::cerr << "\r\033[K" << std::flush;
+  bar_drawn_ = false;
+}
+
+void RunReporter::OnPeriod(const runtime::Period& period) {
+  ordered_json event;
+  const bool training = period.split == "train";
+  event["event"] = training ? "epoch" : "evaluation";
+  event["epoch"] = period.argument;
+  std::string text;
+  for (const runtime::Value& metric : period.metrics) {
+    const std::string name = training ? "train_" + metric.name : metric.name;
+    event[name] = Number(metric.value);
+    text += "  " + name + " " + Figure(metric.value);
+  }
+  event["steps"] = period.steps;
+  event["seconds"] = period.seconds;
+  Emit(event);
+  if (style_ == Style::kJson) return;
+  ClearBar();
+  if (training) {
+    std::cout << "epoch " << period.argument;
+    if (total_epochs_ > 0) std::cout << "/" << total_epochs_;
+    std::cout << text << "  " << Duration(period.seconds) << std::endl;
+  } else {
+    std::cout << "     test" << text << std::endl;
+  }
+}
+
+void RunReporter::OnCheckpoint(const runtime::CheckpointWritten& checkpoint) {
+  Emit({{"event", "checkpoint"}, {"step", checkpoint.steps}, {"path", checkpoint.path}});
+}
+
+}  // namespace l3c::tools

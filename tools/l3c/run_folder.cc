@@ -1,0 +1,151 @@
+#include "tools/l3c/run_folder.h"
+
+#include <array>
+#include <fstream>
+#include <iostream>
+#include <system_error>
+
+#include "layers/l0/plan_text.h"
+#include "layers/l0/plan_verify.h"
+#include "layers/support/diagnostics.h"
+#include "nlohmann/json.hpp"
+#include "tools/l3c/files.h"
+
+namespace l3c::tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPlan = "plan.l0";
+constexpr const char* kRun = "run.json";
+// Everything that a run writes: all that --overwrite removes.
+constexpr std::array<const char*, 7> kOwn = {"spec.l3", "method.l2", "placement.l1", kPlan,
+                                             kRun,      "events.jsonl", "checkpoints"};
+
+const char* FileOf(Layer layer) {
+  switch (layer) {
+    case Layer::kL3: return "spec.l3";
+    case Layer::kL2: return "method.l2";
+    case Layer::kL1: return "placement.l1";
+    case Layer::kL0: return kPlan;
+  }
+  return "";
+}
+
+bool HoldsRun(const fs::path& folder) {
+  std::error_code ignored;
+  for (const char* name : kOwn) {
+    if (fs::exists(folder / name, ignored)) return true;
+  }
+  return false;
+}
+
+bool RemoveRun(const fs::path& folder) {
+  for (const char* name : kOwn) {
+    std::error_code error;
+    fs::remove_all(folder / name, error);
+    if (error) {
+      return EnvironmentError("cannot remove '" + (folder / name).string() + "': " + error.message());
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<RunFolder> RunFolder::Create(const Options& options) {
+  fs::path path = options.output;
+  if (options.output.empty()) {
+    const fs::path base = fs::path("runs") / fs::path(options.file).stem();
+    path = base;
+    for (int n = 2; !options.overwrite && HoldsRun(path); ++n) {
+      path = base;
+      path += "-" + std::to_string(n);
+    }
+  }
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error || !fs::is_directory(path)) {
+    EnvironmentError("cannot make the folder '" + path.string() + "': " +
+                         (error ? error.message() : "a file of that name exists"),
+                     "choose another folder with -o");
+    return std::nullopt;
+  }
+  if (HoldsRun(path)) {
+    if (!options.overwrite) {
+      EnvironmentError("'" + path.string() + "' holds an earlier run",
+                       "continue it with --resume " + path.string() +
+                           ", replace it with --overwrite, or choose another folder with -o");
+      return std::nullopt;
+    }
+    if (!RemoveRun(path)) return std::nullopt;
+  }
+  // Found out now rather than after an hour of training.
+  const fs::path probe = path / ".probe";
+  if (!WriteFile(probe, "")) return std::nullopt;
+  fs::remove(probe, error);
+  return RunFolder(path);
+}
+
+std::optional<RunFolder> RunFolder::Open(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::is_directory(path, ignored)) {
+    EnvironmentError("there is no folder '" + path + "'", "name a run's folder, such as runs/mnist");
+    return std::nullopt;
+  }
+  if (!fs::exists(fs::path(path) / kPlan, ignored)) {
+    EnvironmentError("'" + path + "' holds no run: " + kPlan + " is missing");
+    return std::nullopt;
+  }
+  return RunFolder(fs::path(path));
+}
+
+bool RunFolder::Save(const Compilation& compilation, const Options& options) const {
+  for (const LayerText& text : compilation.texts()) {
+    if (!WriteFile(path_ / FileOf(text.layer), text.source->text())) return false;
+  }
+  nlohmann::ordered_json run;
+  run["file"] = fs::absolute(options.file).lexically_normal().string();
+  run["data"] = compilation.DataFolders();
+  run["synthetic"] = options.synthetic;
+  return WriteFile(path_ / kRun, run.dump(2) + "\n");
+}
+
+std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
+  support::Diagnostics diagnostics;
+  std::optional<support::SourceFile> source =
+      support::SourceFile::Read((path_ / kPlan).string(), diagnostics);
+  std::optional<l0::Plan> plan;
+  if (source) {
+    diagnostics.set_source(&*source);
+    plan = l0::ParsePlan(*source, diagnostics);
+    if (plan) l0::VerifyPlan(*plan, diagnostics);
+  }
+  if (diagnostics.has_errors()) {
+    std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
+    return std::nullopt;
+  }
+  Saved saved{std::move(*plan), {}, false};
+  std::ifstream in(path_ / kRun);
+  if (in) {
+    const nlohmann::json run = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+    if (run.is_object()) {
+      if (const auto data = run.find("data"); data != run.end() && data->is_object()) {
+        for (const auto& [name, folder] : data->items()) {
+          if (folder.is_string()) saved.data[name] = folder.get<std::string>();
+        }
+      }
+      if (const auto kind = run.find("synthetic"); kind != run.end() && kind->is_boolean()) {
+        saved.synthetic = kind->get<bool>();
+      }
+    } else {
+      EnvironmentError("'" + (path_ / kRun).string() + "' is not valid JSON",
+                       "remove it and pass --data NAME=DIR");
+      return std::nullopt;
+    }
+  }
+  for (const auto& [name, folder] : options.data) saved.data[name] = folder;
+  return saved;
+}
+
+}  // namespace l3c::tools
