@@ -11,8 +11,8 @@
 //       queue compute_0_done : 2 <- compute_0       // filled by `complete` commands
 //       block entry {
 //           %0 = load.8 cursor[0]
-//           %1 = shl %0, 16
-//           %2 = or %1, @train_0                    // a sequence, by name
+//           %1 = arith.shl %0, 16
+//           %2 = arith.or %1, @train_0              // a sequence, by name
 //           queue_push compute_0_q, %2
 //           ...
 //           branch %9 ? step : done
@@ -36,6 +36,9 @@ using Register = uint32_t;
 enum class ControlOp : uint8_t {
   kLoad, kStore, kHash, kArith, kCmp, kBranch, kJump, kQueuePush, kQueuePop, kTerminate,
 };
+// 64-bit integers; overflow wraps, shifts take their amount modulo 64, shr fills with zeros. A narrow
+// load fills with zeros, a narrow store keeps the low bytes. Offsets are multiples of the width.
+// hash is the 64-bit finaliser of splitmix64.
 enum class ArithOp : uint8_t { kAdd, kSub, kMul, kAnd, kOr, kShl, kShr };
 enum class CmpOp : uint8_t { kEq, kNe, kLt, kGt };  // signed
 
@@ -89,7 +92,9 @@ struct ControlBlock {
   support::Span span;
 };
 
-// A descriptor on a queue: low 16 bits the sequence, the rest its argument (a batch number).
+// A descriptor on a queue: low 16 bits the sequence, the rest its argument (a batch number). So that
+// every push can be checked before the run, a descriptor is written either as `@sequence` or as an
+// `or` or `add` of `@sequence` and a `shl` by 16 or more.
 inline constexpr int kSequenceBits = 16;
 
 struct ControlUnit {

@@ -62,7 +62,7 @@ struct TrainingControl {
 };
 
 struct EvaluationControl {
-  int64_t batches = 0;
+  int64_t batches = 1;  // >= 1
   std::vector<SequenceId> load;
   std::vector<SequenceId> eval;
   SequenceId publish = 0;

@@ -113,7 +113,9 @@ struct Command {
   support::Span span;
 };
 
-// Counting semaphore between streams.
+// Counting semaphore between streams. One stream waits for it and one signals it, so that the n-th
+// wait always meets the n-th signal (after `initial` waits that meet none) and the order of a run's
+// commands does not depend on timing.
 struct Token {
   std::string name;
   int64_t initial = 0;
@@ -128,7 +130,7 @@ struct Stream {
   support::Span span;
 };
 
-// A straight list of commands that one queue descriptor starts.
+// A straight list of commands that one queue descriptor starts. A plan has less than 2^16 of them.
 struct Sequence {
   std::string name;
   StreamId stream = 0;
