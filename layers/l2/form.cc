@@ -317,13 +317,17 @@ std::optional<Form> ParseForm(support::ParserBase& parser, Family family) {
     const bool labelled = parser.AtWord("fn") && parser.AcceptLabel().has_value();
     auto inner = parser.ExpectName(labelled ? "an activation" : "an activation, such as gelu");
     if (!inner) return std::nullopt;
-    const Entry* entry = FindEntry(family, inner->text);
-    if (entry == nullptr || !entry->args.empty()) {
-      parser.ErrorUnknown("activation", *inner, {"relu", "gelu", "silu", "swish"});
+    const LayerEntry* activation = FindLayer(inner->text);
+    if (activation == nullptr || !activation->is_activation) {
+      std::vector<std::string> names;
+      for (const LayerEntry& e : AllLayers()) {
+        if (e.is_activation) names.push_back(e.form.name);
+      }
+      parser.ErrorUnknown("activation", *inner, names);
       return std::nullopt;
     }
     if (!parser.Expect(")")) return std::nullopt;
-    Form form = MakeForm(*entry, {});
+    Form form = MakeForm(activation->form, {});
     form.span = parser.SpanFrom(begin);
     return form;
   }

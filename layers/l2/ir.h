@@ -87,16 +87,20 @@ struct Phase {
   Span span;
 };
 
+// What trains when no phases are written: `main(epochs: 10)`.
+Phase DefaultPhase();
+
 struct Methods {
   std::string model;
   Form sample;
   InferGraph infer;
   Form backward;
   Form update;                    // the outermost of the chain
-  std::vector<LossChoice> losses; // in the order of the L3 terms; a term without one is here too
-                                  // once the module is resolved, see ResolveLosses in losses.h
+  std::vector<LossChoice> losses; // one for each term of the objective that leaves a choice, in the
+                                  // order of the terms (objective.h)
   bool losses_written = false;    // `loss:` is printed only when it was chosen
-  std::vector<Phase> phases;
+  std::vector<Phase> phases;      // at least one
+  bool phases_written = false;    // `phases` is printed only when it was chosen
   std::optional<uint64_t> seed;
   support::Hints hints;           // annotations for L1 and L0, by path ("classify.infer.linear2")
   Span span;

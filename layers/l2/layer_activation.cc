@@ -10,6 +10,7 @@ namespace {
 LayerEntry Activation(std::string name, std::string op, std::string doc) {
   LayerEntry entry;
   entry.form = {std::move(name), {}, std::move(doc)};
+  entry.is_activation = true;
   entry.shape = [](const Form&, std::span<const Shape> operands, std::string*) {
     return std::optional<Shape>(operands[0]);
   };

@@ -41,6 +41,8 @@ struct LayerEntry {
   int operand_count = 1;
   // Cannot be written: only sugar makes it (the join of a residual).
   bool hidden = false;
+  // What `act(NAME)` may name.
+  bool is_activation = false;
   // Counts against depth(n): a stage of composition with a contraction of its own.
   bool is_stage = false;
 };

@@ -1,0 +1,244 @@
+#include "layers/l2/expand.h"
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+#include "layers/l2/infer.h"
+#include "layers/l2/losses.h"
+#include "layers/l2/methods.h"
+#include "layers/l2/objective.h"
+#include "layers/l3/domain.h"
+#include "layers/tensor/op.h"
+
+namespace l3c::l2 {
+namespace {
+
+using tensor::DType;
+using tensor::Graph;
+using tensor::NodeId;
+using tensor::Op;
+
+NodeId Apply(Graph& g, std::string_view name, std::vector<NodeId> operands) {
+  return g.Add(*tensor::FindOp(name), std::move(operands));
+}
+
+NodeId SumAll(Graph& g, NodeId a) {
+  std::vector<int64_t> axes;
+  for (size_t i = 0; i < g.node(a).shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
+  return axes.empty() ? a : g.ReduceSum(a, axes);
+}
+
+class Expander {
+ public:
+  Expander(const Module& module, const Methods& methods, int64_t batch)
+      : spec_(module.spec), methods_(methods), batch_(batch) {
+    support::Diagnostics diagnostics;
+    auto objective = ResolveObjective(spec_, methods.model, diagnostics);
+    if (!objective) throw std::logic_error("the module was not verified");
+    objective_ = std::move(*objective);
+  }
+
+  ForwardGraph Run() {
+    const l3::Ref& in = objective_.model->in.front();
+    FieldNode(in);
+    for (const ObjectiveTerm& term : objective_.terms) {
+      if (term.has_loss) FieldNode(term.target);
+    }
+    result_.mask = g_.AddInput("mask", DType::kF32, {batch_});
+    ExpandInfer(FieldNode(in));
+    ExpandObjective();
+    return std::move(result_);
+  }
+
+ private:
+  // The graph input of a field, made on first use.
+  NodeId FieldNode(const l3::Ref& ref) {
+    for (const auto& field : result_.fields) {
+      if (field.data == ref.owner && field.field == ref.member) return field.node;
+    }
+    const l3::Domain& domain = *spec_.DomainOf(ref);
+    Shape shape = l3::ExampleShape(domain);
+    shape.insert(shape.begin(), batch_);
+    // Two data declarations may have fields of one name.
+    std::string name = ref.member;
+    if (g_.Find(name) || name == "mask") name = ref.owner + "_" + ref.member;
+    const NodeId node = g_.AddInput(name, l3::ExampleDType(domain), shape);
+    result_.fields.push_back({ref.owner, ref.member, node});
+    return node;
+  }
+
+  void ExpandInfer(NodeId input) {
+    const InferGraph& infer = methods_.infer;
+    result_.parameters = Parameters(infer);
+    for (const Parameter& p : result_.parameters) {
+      result_.parameter_nodes.push_back(g_.AddInput(p.name, DType::kF32, p.shape));
+    }
+    if (g_.node(input).dtype != DType::kF32) input = g_.Cast(input, DType::kF32);
+    values_ = {input};
+    size_t next = 0;
+    for (size_t i = 1; i < infer.nodes.size(); ++i) {
+      const LayerNode& node = infer.nodes[i];
+      const LayerEntry& entry = EntryOf(node);
+      std::vector<NodeId> operands;
+      for (uint32_t operand : node.inputs) operands.push_back(values_[operand]);
+      const size_t count =
+          entry.parameters ? entry.parameters(node.form, OperandShapes(infer, node)).size() : 0;
+      const auto parameters = std::span(result_.parameter_nodes).subspan(next, count);
+      next += count;
+      if (i == infer.output) {
+        result_.output = entry.expand(g_, node.form, operands, parameters);
+        values_.push_back(result_.output);
+        if (entry.expand_log) log_output_ = entry.expand_log(g_, node.form, operands, parameters);
+      } else {
+        values_.push_back(entry.expand(g_, node.form, operands, parameters));
+      }
+    }
+    result_.output = values_[infer.output];
+  }
+
+  void ExpandObjective() {
+    rows_ = g_.ReduceSum(result_.mask, {0});
+    std::optional<NodeId> total;
+    size_t choice = 0;
+    for (const ObjectiveTerm& term : objective_.terms) {
+      NodeId value = term.has_loss        ? ExpandLoss(term, methods_.losses[choice++].form)
+                     : term.of_parameters ? ParameterNorm(term.term->p)
+                                          : OutputNorm(term.term->p);
+      if (term.weight != 1) value = g_.Binary(Op::kMul, value, g_.Const(term.weight));
+      total = total ? g_.Binary(Op::kAdd, *total, value) : value;
+    }
+    result_.loss = *total;
+    g_.AddOutput("loss", result_.loss);
+    const NodeId sum = g_.Binary(Op::kMul, result_.loss, rows_);
+    g_.AddOutput("loss_sum", sum);
+    g_.AddOutput("rows", rows_);
+    result_.metrics.insert(result_.metrics.begin(), {"loss", sum, rows_});
+    g_.AddOutput("output", result_.output);
+  }
+
+  LossOperands Operands(const ObjectiveTerm& term) {
+    LossOperands operands;
+    operands.output = result_.output;
+    operands.log_output = log_output_;
+    operands.target = FieldNode(term.target);
+    operands.target_is_label = term.target_kind == TargetKind::kLabel;
+    if (objective_.model->out.kind == l3::Domain::Kind::kDist) {
+      operands.classes = objective_.model->out.size;
+    }
+    return operands;
+  }
+
+  NodeId ExpandLoss(const ObjectiveTerm& term, const Form& form) {
+    const LossOperands operands = Operands(term);
+    const LossRows rows = FindLoss(form.name)->expand(g_, form, operands);
+    if (operands.target_is_label) AddAccuracy(operands);
+    return MeanOverRows(rows);
+  }
+
+  // Σ mask·loss / Σ mask. Rows that pad the batch are cut out, not multiplied by zero: what they
+  // hold may be anything, and 0·NaN is NaN.
+  NodeId MeanOverRows(const LossRows& rows) {
+    const NodeId zero = g_.Full(0, {batch_});
+    NodeId padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.mask, zero));
+    if (!rows.kept) {
+      const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
+      return Apply(g_, "div", {g_.ReduceSum(kept, {0}), rows_});
+    }
+    const NodeId weight = g_.Binary(Op::kMul, result_.mask, *rows.kept);
+    padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, weight, zero));
+    const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
+    // With every row ignored the loss is 0.
+    const NodeId count = g_.Binary(Op::kMax, g_.ReduceSum(weight, {0}), g_.Const(1));
+    return Apply(g_, "div", {g_.ReduceSum(kept, {0}), count});
+  }
+
+  // Rows whose most probable class, the lowest among equals, is the label.
+  void AddAccuracy(const LossOperands& in) {
+    if (result_.metrics.size() > 0) return;
+    const int64_t n = in.classes;
+    const NodeId top = g_.Expand(g_.Reshape(g_.ReduceMax(in.output, {1}), {batch_, 1}),
+                                 {batch_, n});
+    tensor::Attributes iota;
+    iota.ints = {batch_, n};
+    iota.axis = 1;
+    iota.dtype = DType::kI32;
+    const NodeId index = g_.Add(Op::kIota, {}, iota);
+    const NodeId below = g_.Binary(Op::kCmpNe, in.output, top);
+    const NodeId none = g_.Full(static_cast<double>(-n), {batch_, n}, DType::kI32);
+    // The greatest of −index is the lowest index; a row of NaN has none and is never right.
+    const NodeId negated = g_.Add(Op::kWhere, {below, none, g_.Unary(Op::kNeg, index)});
+    const NodeId guess = g_.Unary(Op::kNeg, g_.ReduceMax(negated, {1}));
+    NodeId label = in.target;
+    if (g_.node(label).shape != Shape{batch_}) label = g_.Reshape(label, {batch_});
+    if (g_.node(label).dtype != DType::kI32) label = g_.Cast(label, DType::kI32);
+    const NodeId wrong = g_.Binary(Op::kCmpNe, guess, label);
+    const NodeId right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.mask});
+    const NodeId sum = g_.ReduceSum(right, {0});
+    g_.AddOutput("correct", sum);
+    result_.metrics.push_back({"accuracy", sum, rows_});
+  }
+
+  // (Σ|x|ᵖ)^(1/p) from Σ|x|ᵖ. The slope of the root is cut at zero, where it is infinite.
+  NodeId Root(NodeId sum, double p) {
+    if (p == 1) return sum;
+    const Shape shape = g_.node(sum).shape;
+    const NodeId zero = g_.Full(0, Shape(shape));
+    const NodeId is_zero = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, sum, zero));
+    const NodeId safe = g_.Add(Op::kWhere, {is_zero, g_.Full(1, Shape(shape)), sum});
+    return g_.Add(Op::kWhere, {is_zero, zero, g_.Unary(Op::kSqrt, safe)});
+  }
+
+  NodeId Power(NodeId a, double p) {
+    return g_.Unary(*tensor::FindOp(p == 1 ? "abs" : "square"), a);
+  }
+
+  NodeId ParameterNorm(double p) {
+    std::optional<NodeId> sum;
+    for (NodeId parameter : result_.parameter_nodes) {
+      const NodeId part = SumAll(g_, Power(parameter, p));
+      sum = sum ? g_.Binary(Op::kAdd, *sum, part) : part;
+    }
+    return sum ? Root(*sum, p) : g_.Const(0);
+  }
+
+  NodeId OutputNorm(double p) {
+    const NodeId powers = Power(result_.output, p);
+    std::vector<int64_t> axes;
+    for (size_t i = 1; i < g_.node(powers).shape.size(); ++i) {
+      axes.push_back(static_cast<int64_t>(i));
+    }
+    const NodeId sum = axes.empty() ? powers : g_.ReduceSum(powers, axes);
+    return MeanOverRows({Root(sum, p), {}});
+  }
+
+  const l3::Module& spec_;
+  const Methods& methods_;
+  const int64_t batch_;
+  Objective objective_;
+  ForwardGraph result_;
+  Graph& g_ = result_.graph;
+  std::vector<NodeId> values_;  // by node of the network
+  std::optional<NodeId> log_output_;
+  NodeId rows_ = 0;             // Σ mask
+};
+
+}  // namespace
+
+ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch) {
+  return Expander(module, methods, batch).Run();
+}
+
+int64_t TotalSteps(const Methods& methods, int64_t rows) {
+  const int64_t batch = BatchOf(methods.sample);
+  const int64_t per_epoch =
+      DropsLast(methods.sample) ? rows / batch : (rows + batch - 1) / batch;
+  int64_t total = 0;
+  for (const Phase& phase : methods.phases) {
+    total += phase.steps > 0 ? phase.steps : phase.epochs * per_epoch;
+  }
+  return std::max<int64_t>(total, 1);
+}
+
+}  // namespace l3c::l2

@@ -1,0 +1,303 @@
+#include "layers/l2/verify.h"
+
+#include <algorithm>
+#include <string>
+
+#include "layers/l2/estimate.h"
+#include "layers/l2/expand.h"
+#include "layers/l2/infer.h"
+#include "layers/l2/layers.h"
+#include "layers/l2/methods.h"
+#include "layers/l2/objective.h"
+#include "layers/l2/updates.h"
+#include "layers/l3/domain.h"
+#include "layers/support/units.h"
+
+namespace l3c::l2 {
+namespace {
+
+using support::Diagnostics;
+using support::Kind;
+using support::PrintCount;
+using support::PrintInteger;
+
+class Verifier {
+ public:
+  Verifier(const Module& module, const Methods& methods, Diagnostics& diagnostics)
+      : spec_(module.spec),
+        methods_(methods),
+        model_(*module.spec.FindModel(methods.model)),
+        diagnostics_(diagnostics) {}
+
+  void Run() {
+    // The other checks walk the network, so it has to be well formed.
+    if (!CheckAcyclic() || !CheckShapes()) return;
+    CheckSize();
+    CheckOutput();
+    CheckConstraints();
+    CheckBackward();
+    CheckUpdate();
+    CheckSample();
+    CheckPhases();
+    ResolveObjective(spec_, methods_.model, diagnostics_);
+  }
+
+ private:
+  support::Diagnostic& Error(Kind kind, Span span, std::string message) {
+    return diagnostics_.Error(kind, span.known() ? span : methods_.span, std::move(message));
+  }
+
+  bool CheckAcyclic() {
+    const InferGraph& infer = methods_.infer;
+    bool ok = !infer.nodes.empty() && infer.output < infer.nodes.size() && infer.output > 0;
+    for (size_t i = 1; ok && i < infer.nodes.size(); ++i) {
+      const LayerNode& node = infer.nodes[i];
+      ok = FindLayer(node.form.name) != nullptr &&
+           node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count);
+      // Operands before users: an order exists exactly when there is no cycle.
+      for (uint32_t operand : node.inputs) ok = ok && operand < i;
+    }
+    if (!ok) {
+      Error(Kind::kResourceBound, methods_.infer.form.span,
+            "the network of '" + methods_.model + "' is not an acyclic graph of layers");
+    }
+    return ok;
+  }
+
+  bool CheckShapes() {
+    const l3::Domain* input =
+        model_.in.size() == 1 ? spec_.DomainOf(model_.in[0]) : nullptr;
+    if (input == nullptr) {
+      Error(Kind::kConsistency, model_.span,
+            "model '" + model_.name + "' reads something else than one field of data");
+      return false;
+    }
+    auto shapes = InferShapes(methods_.infer, l3::ExampleShape(*input), diagnostics_);
+    if (!shapes) return false;
+    for (size_t i = 0; i < shapes->size(); ++i) {
+      if ((*shapes)[i] == methods_.infer.nodes[i].shape) continue;
+      Error(Kind::kConsistency, methods_.infer.nodes[i].form.span,
+            "the shape of " + methods_.infer.nodes[i].name + " is " +
+                tensor::ShapeToString((*shapes)[i]) + ", the graph says " +
+                tensor::ShapeToString(methods_.infer.nodes[i].shape));
+      return false;
+    }
+    return true;
+  }
+
+  void CheckSize() {
+    const int64_t parameters = ParameterCount(methods_.infer);
+    if (parameters > kMaxParameters) {
+      Error(Kind::kResourceBound, methods_.infer.form.span,
+            "the network has " + PrintInteger(parameters) + " parameters")
+          .Label("at most " + PrintInteger(kMaxParameters));
+    }
+    double bytes = 0;
+    for (const LayerNode& node : methods_.infer.nodes) {
+      bytes += 4.0 * static_cast<double>(tensor::NumElements(node.shape)) *
+               static_cast<double>(BatchOf(methods_.sample));
+    }
+    if (bytes > static_cast<double>(kMaxActivationBytes)) {
+      Error(Kind::kResourceBound, methods_.sample.span,
+            "one batch of every layer's result takes " +
+                support::PrintBytes(static_cast<int64_t>(std::min(bytes, 9e18))))
+          .Label("at most " + support::PrintBytes(kMaxActivationBytes))
+          .Fix("lower 'batch'");
+    }
+  }
+
+  void CheckOutput() {
+    const LayerNode& last = methods_.infer.nodes[methods_.infer.output];
+    const int64_t elements = l3::NumElements(model_.out);
+    const int64_t found = tensor::NumElements(last.shape);
+    const std::string out = model_.name + ".out is " + l3::PrintDomain(model_.out);
+    if (found != elements) {
+      Error(Kind::kConsistency, last.form.span,
+            out + ", but the network gives " + tensor::ShapeToString(last.shape))
+          .Label("expected " + PrintInteger(elements) + (elements == 1 ? " element" : " elements"))
+          .With({model_.out_span, "declared here"});
+      return;
+    }
+    const bool distribution = EntryOf(last).expand_log != nullptr;
+    if ((model_.out.kind == l3::Domain::Kind::kDist) == distribution) return;
+    if (distribution) {
+      Error(Kind::kConsistency, last.form.span,
+            out + ", but the network ends in " + last.form.name + ", which gives a distribution")
+          .With({model_.out_span, "declared here"})
+          .Fix("leave out '" + last.form.name + "'");
+    } else {
+      Error(Kind::kConsistency, last.form.span,
+            out + ", but the network ends in " + last.form.name +
+                ", which gives no distribution")
+          .With({model_.out_span, "declared here"})
+          .Fix("end the network with 'softmax'");
+    }
+  }
+
+  void CheckConstraints() {
+    using Property = l3::Property;
+    auto note = [&](Property::Kind kind) {
+      return support::Note{model_.FindProperty(kind)->span, "declared here"};
+    };
+    if (auto depth = model_.depth(); depth && Depth(methods_.infer) > *depth) {
+      Error(Kind::kConsistency, methods_.infer.form.span,
+            "the network has " + PrintInteger(Depth(methods_.infer)) + " stages, depth(" +
+                PrintInteger(*depth) + ") allows " + PrintInteger(*depth))
+          .With(note(Property::Kind::kDepth));
+    }
+    if (auto width = model_.width()) CheckWidth(*width, note(Property::Kind::kWidth));
+    const int64_t parameters = ParameterCount(methods_.infer);
+    if (auto budget = model_.param_budget(); budget && parameters > *budget) {
+      Error(Kind::kConsistency, methods_.infer.form.span,
+            "the network has " + PrintInteger(parameters) + " parameters, param_budget(" +
+                PrintCount(*budget) + ") allows " + PrintInteger(*budget))
+          .With(note(Property::Kind::kParamBudget));
+    }
+    for (const Property& property : model_.properties) {
+      if (property.kind == Property::Kind::kDepth || property.kind == Property::Kind::kWidth ||
+          property.kind == Property::Kind::kParamBudget ||
+          property.kind == Property::Kind::kLatencyBudget) {
+        continue;
+      }
+      Error(Kind::kConsistency, property.span,
+            "no network of the layers supported now can be shown to be '" +
+                std::string(l3::PropertyName(property.kind)) + "'")
+          .Label("not supported yet")
+          .Fix("leave out the property");
+    }
+  }
+
+  // The hidden dimension: what a stage other than the last gives.
+  void CheckWidth(int64_t width, const support::Note& note) {
+    const InferGraph& infer = methods_.infer;
+    // The last stage on the way to the output is not hidden.
+    uint32_t last = infer.output;
+    while (last > 0 && !EntryOf(infer.nodes[last]).is_stage) last = infer.nodes[last].inputs.back();
+    for (size_t i = 1; i < infer.nodes.size(); ++i) {
+      const LayerNode& node = infer.nodes[i];
+      if (i == last || !EntryOf(node).is_stage || node.shape.back() <= width) continue;
+      Error(Kind::kConsistency, node.form.span,
+            "this layer is " + PrintInteger(node.shape.back()) + " wide, width(" +
+                PrintInteger(width) + ") allows " + PrintInteger(width))
+          .With(note);
+    }
+  }
+
+  void CheckBackward() {
+    const Form& backward = methods_.backward;
+    if (backward.Word(0) == "forward") {
+      Error(Kind::kConsistency, backward.span,
+            "forward mode needs one pass for each of " +
+                PrintInteger(ParameterCount(methods_.infer)) + " parameters")
+          .Label("not supported for training")
+          .Fix("write autodiff(mode: reverse)");
+    }
+    if (ParameterCount(methods_.infer) == 0) {
+      Error(Kind::kConsistency, methods_.infer.form.span,
+            "the network has no parameters, so there is nothing to differentiate for")
+          .Fix("add a layer that learns, such as linear");
+    }
+  }
+
+  void CheckUpdate() {
+    const auto parameters = Parameters(methods_.infer);
+    double elements = 0;
+    for (const Parameter& p : parameters) {
+      elements += static_cast<double>(tensor::NumElements(p.shape));
+    }
+    if (elements > static_cast<double>(kMaxParameters)) return;  // reported as its size
+    const UpdateGraph update = ExpandUpdate(methods_.update, parameters, 1);
+    for (const tensor::Output& output : update.graph.outputs()) {
+      const auto before = update.graph.Find(output.name);
+      if (before && update.graph.node(*before).shape == update.graph.node(output.node).shape &&
+          update.graph.node(*before).dtype == update.graph.node(output.node).dtype) {
+        continue;
+      }
+      Error(Kind::kConsistency, methods_.update.span,
+            "the update turns '" + output.name + "' into shape " +
+                tensor::ShapeToString(update.graph.node(output.node).shape));
+    }
+    CheckRepeatedUpdate();
+  }
+
+  // Two schedules multiply, two clips clip twice: never meant.
+  void CheckRepeatedUpdate() {
+    const auto chain = UpdateChain(methods_.update);
+    for (size_t i = 0; i < chain.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        if (chain[i]->name != chain[j]->name) continue;
+        Error(Kind::kConsistency, chain[i]->span,
+              "'" + chain[i]->name + "' stands twice in the update")
+            .With({chain[j]->span, "also here"});
+        return;
+      }
+    }
+  }
+
+  void CheckSample() {
+    const l3::Ref& in = model_.in[0];
+    const l3::Data& data = *spec_.FindData(in.owner);
+    if (!data.environment.empty()) {
+      Error(Kind::kConsistency, methods_.sample.span,
+            methods_.sample.name + " draws rows of files, but data '" + data.name +
+                "' comes from an environment")
+          .With({data.span, "declared here"});
+    }
+    support::Diagnostics ignored;
+    auto objective = ResolveObjective(spec_, methods_.model, ignored);
+    if (!objective) return;
+    for (const ObjectiveTerm& term : objective->terms) {
+      if (!term.has_loss || term.target.owner == in.owner) continue;
+      Error(Kind::kConsistency, methods_.sample.span,
+            methods_.sample.name + " draws one row of '" + in.owner + "' and one of '" +
+                term.target.owner + "': nothing pairs them")
+          .With({term.target.span, "the other data is read here"})
+          .Fix("declare the fields in one data declaration");
+    }
+  }
+
+  void CheckPhases() {
+    int64_t epochs = 0;
+    int64_t steps = 0;
+    for (const Phase& phase : methods_.phases) {
+      if (phase.epochs > kMaxTotalEpochs || phase.steps > kMaxTotalSteps) {
+        Error(Kind::kResourceBound, phase.span, "phase '" + phase.name + "' is too long")
+            .Label("at most " + PrintInteger(kMaxTotalEpochs) + " epochs or " +
+                   PrintInteger(kMaxTotalSteps) + " steps");
+        return;
+      }
+      epochs += phase.epochs;
+      steps += phase.steps;
+    }
+    if (epochs > kMaxTotalEpochs || steps > kMaxTotalSteps) {
+      Error(Kind::kResourceBound, methods_.phases.back().span, "the phases together are too long")
+          .Label("at most " + PrintInteger(kMaxTotalEpochs) + " epochs or " +
+                 PrintInteger(kMaxTotalSteps) + " steps");
+    }
+    if (methods_.phases.empty()) {
+      Error(Kind::kResourceBound, methods_.span, "there are no phases, so training has no length")
+          .Fix("add 'phases [ main(epochs: 10) ]'");
+    }
+  }
+
+  const l3::Module& spec_;
+  const Methods& methods_;
+  const l3::Model& model_;
+  Diagnostics& diagnostics_;
+};
+
+}  // namespace
+
+bool Verify(const Module& module, support::Diagnostics& diagnostics) {
+  const size_t before = diagnostics.all().size();
+  for (const Methods& methods : module.methods) {
+    if (module.spec.FindModel(methods.model) == nullptr) {
+      diagnostics.Error(Kind::kSafety, methods.span, "there is no model '" + methods.model + "'");
+      continue;
+    }
+    Verifier(module, methods, diagnostics).Run();
+  }
+  return diagnostics.all().size() == before;
+}
+
+}  // namespace l3c::l2
