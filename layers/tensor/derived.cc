@@ -30,6 +30,9 @@ NodeId Apply(Graph& g, std::string_view name, std::vector<NodeId> operands, Attr
 NodeId FullLike(Graph& g, double value, NodeId like) {
   const DType dtype = g.node(like).dtype;
   const Shape shape = g.node(like).shape;
+  if (!IsFloat(dtype) && value != std::trunc(value)) {
+    throw ShapeError("needs f32 or f64; tensor_cast the operand first");
+  }
   return g.Full(value, shape, dtype);
 }
 

@@ -55,11 +55,11 @@ void GradientBuilder::Record(NodeId id) {
 
 Value GradientBuilder::Of(NodeId id) const {
   const tensor::Node& node = graph_.node(id);
-  return {node.dtype, node.shape, uniform_[id], id};
+  return {node.dtype, node.shape, uniform_[id], id, {}};
 }
 
 Value GradientBuilder::Uniform(double value, DType dtype, Shape shape) const {
-  return {dtype, std::move(shape), RoundToDType(value, dtype), Value::kNoNode};
+  return {dtype, std::move(shape), RoundToDType(value, dtype), Value::kNoNode, {}};
 }
 
 Value GradientBuilder::UniformLike(double value, const Value& like) const {
@@ -67,6 +67,9 @@ Value GradientBuilder::UniformLike(double value, const Value& like) const {
 }
 
 NodeId GradientBuilder::Node(const Value& value) {
+  if (value.factor) {
+    return Apply(Op::kMul, {value.node, Node(UniformLike(*value.factor, value))}).node;
+  }
   if (value.node != Value::kNoNode) return value.node;
   Attributes attr;
   attr.scalar = *value.uniform;
@@ -108,22 +111,26 @@ Value GradientBuilder::Mul(const Value& a, const Value& b) {
   if (b.uniform == 1.0) return a;
   if (a.uniform == -1.0) return Neg(b);
   if (b.uniform == -1.0) return Neg(a);
-  if (b.uniform && graph_.node(a.node).op == Op::kMul) {
-    const tensor::Node& inner = graph_.node(a.node);
-    const std::optional<double> factor = uniform_[inner.inputs[1]];
-    if (factor && RoundToDType(*factor * *b.uniform, a.dtype) == 1.0) return Of(inner.inputs[0]);
+  if (!a.uniform && !b.uniform) {
+    const NodeId left = Node(a);
+    return Apply(Op::kMul, {left, Node(b)});
   }
-  // A known factor stands at the right, where the rule above looks for it.
-  const Value& left = a.uniform ? b : a;
-  const Value& right = a.uniform ? a : b;
-  const NodeId first = Node(left);
-  return Apply(Op::kMul, {first, Node(right)});
+  Value product = a.uniform ? b : a;
+  const double factor = a.uniform ? *a.uniform : *b.uniform;
+  if (product.factor && RoundToDType(*product.factor * factor, product.dtype) == 1.0) {
+    product.factor.reset();
+    return product;
+  }
+  product.node = Node(product);
+  product.factor = factor;
+  return product;
 }
 
 Value GradientBuilder::Neg(const Value& a) {
   if (a.uniform) return UniformLike(-*a.uniform, a);
-  if (graph_.node(a.node).op == Op::kNeg) return Of(graph_.node(a.node).inputs[0]);
-  return Apply(Op::kNeg, {a.node});
+  const NodeId node = Node(a);
+  if (graph_.node(node).op == Op::kNeg) return Of(graph_.node(node).inputs[0]);
+  return Apply(Op::kNeg, {node});
 }
 
 Value GradientBuilder::Recip(const Value& a) { return Unary(Op::kRecip, a); }
@@ -186,15 +193,16 @@ Value GradientBuilder::ReduceSum(const Value& a, const std::vector<int64_t>& axe
 Value GradientBuilder::Reshape(const Value& a, const Shape& shape) {
   if (a.shape == shape) return a;
   if (a.uniform) return Uniform(*a.uniform, a.dtype, shape);
-  const tensor::Node& node = graph_.node(a.node);
+  const NodeId from = Node(a);
+  const tensor::Node& node = graph_.node(from);
   if (node.op == Op::kReshape) return Reshape(Of(node.inputs[0]), shape);
-  return ApplyInts(Op::kReshape, {a.node}, shape);
+  return ApplyInts(Op::kReshape, {from}, shape);
 }
 
 Value GradientBuilder::Expand(const Value& a, const Shape& shape) {
   if (a.shape == shape) return a;
   if (a.uniform) return Uniform(*a.uniform, a.dtype, shape);
-  return ApplyInts(Op::kExpand, {a.node}, shape);
+  return ApplyInts(Op::kExpand, {Node(a)}, shape);
 }
 
 Value GradientBuilder::Permute(const Value& a, const std::vector<int64_t>& order) {
@@ -204,13 +212,14 @@ Value GradientBuilder::Permute(const Value& a, const std::vector<int64_t>& order
     for (int64_t axis : order) shape.push_back(a.shape[axis]);
     return Uniform(*a.uniform, a.dtype, shape);
   }
-  const tensor::Node& node = graph_.node(a.node);
+  const NodeId from = Node(a);
+  const tensor::Node& node = graph_.node(from);
   if (node.op == Op::kPermute) {
     std::vector<int64_t> composed;
     for (int64_t axis : order) composed.push_back(node.attr.ints[axis]);
     return Permute(Of(node.inputs[0]), composed);
   }
-  return ApplyInts(Op::kPermute, {a.node}, order);
+  return ApplyInts(Op::kPermute, {from}, order);
 }
 
 Value GradientBuilder::Transpose(const Value& a) {
@@ -236,7 +245,7 @@ Value GradientBuilder::Slice(const Value& a, const std::vector<int64_t>& ranges)
 
 Value GradientBuilder::Flip(const Value& a, const std::vector<int64_t>& axes) {
   if (a.uniform) return a;
-  return ApplyInts(Op::kFlip, {a.node}, axes);
+  return ApplyInts(Op::kFlip, {Node(a)}, axes);
 }
 
 Value GradientBuilder::Gather(const Value& a, const Value& index) {

@@ -9,7 +9,8 @@
 //   movement of a known number, permute of permute, reshape of reshape, identities of both
 //
 // with one exception: (x * c) * d = x where c * d rounds to 1, which makes the derivative of
-// exp(x) = exp2(x log2 e) the exponential itself instead of exp2's, times ln 2, times log2 e.
+// exp(x) = exp2(x log2 e) the exponential itself instead of exp2's, times ln 2, times log2 e. So
+// that no product is written in vain, a known factor stays pending until the value is used.
 //
 // Equal applications are one node, and forward nodes are reused.
 #pragma once
@@ -31,6 +32,9 @@ struct Value {
   Shape shape;
   std::optional<double> uniform;  // every element, when known
   NodeId node = kNoNode;          // always there when the elements are not known
+  std::optional<double> factor;   // pending: the value is node * factor
+
+  bool IsPlainNode() const { return !uniform && !factor; }
 };
 
 class GradientBuilder {

@@ -213,8 +213,8 @@ void Rule::InferConst() {
     if (dtype == DType::kI32) low = -2147483648.0, high = 2147483647.0;
     if (dtype == DType::kI64) low = -kExact;
     Require(value == std::trunc(value) && value >= low && value <= high,
-            "the value is not a " + std::string(DTypeName(dtype)) +
-                (dtype == DType::kI64 || dtype == DType::kU64 ? " of at most 2^53" : ""));
+            "the value does not fit " + std::string(DTypeName(dtype)) +
+                (dtype == DType::kI64 || dtype == DType::kU64 ? ", whose constants go to 2^53" : ""));
     value += 0.0;  // an integer has no negative zero
   }
   node_.dtype = dtype;
