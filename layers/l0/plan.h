@@ -87,6 +87,9 @@ struct Sampler {
   std::string split;          // "train", "test"
   SampleKind kind = SampleKind::kEpochShuffle;
   int64_t batch = 1;
+  // Of the split: what an epoch is made of. The run refuses data of another size, and --synthetic
+  // makes up as many. 0: whatever the files hold.
+  int64_t samples = 0;
   bool drop_last = false;     // else the last batch of an epoch is padded with zeros and masked
   uint64_t seed = 0;
   support::Span span;

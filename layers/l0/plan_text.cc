@@ -180,6 +180,7 @@ class PlanPrinter {
       if (sampler.kind == SampleKind::kEpochShuffle) {
         kind += ", seed " + std::to_string(sampler.seed);
       }
+      if (sampler.samples > 0) kind += ", samples " + support::PrintInteger(sampler.samples);
       rows.push_back({sampler.name,
                       " : " + plan_.sources[sampler.source].name + "." + sampler.split,
                       std::move(kind)});
@@ -606,6 +607,12 @@ class PlanParser : public ParserBase {
     if (sampler.kind == SampleKind::kEpochShuffle) {
       if (!Expect(",") || !ExpectWord("seed")) return false;
       if (!ExpectUnsigned("a seed", sampler.seed)) return false;
+    }
+    if (Accept(",")) {
+      if (!ExpectWord("samples")) return false;
+      auto samples = ExpectInteger("a number of samples", 1, UINT32_MAX);
+      if (!samples) return false;
+      sampler.samples = *samples;
     }
     if (!samplers_.Add(*this, *name)) return false;
     plan_.samplers.push_back(std::move(sampler));

@@ -331,6 +331,10 @@ class Verifier {
         Error(Kind::kResourceBound, sampler.span,
               "sampler '" + sampler.name + "' yields batches of no row");
       }
+      if (sampler.samples < 0 || sampler.samples > UINT32_MAX) {
+        Error(Kind::kResourceBound, sampler.span,
+              "sampler '" + sampler.name + "' has an impossible number of samples");
+      }
       if (!IsName(sampler.split)) {
         Error(Kind::kConsistency, sampler.span, "sampler '" + sampler.name + "' has no split");
       }
