@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -85,8 +87,10 @@ struct Window {
   Span span;
 };
 
-// `on NAME(args) { … }`: a tensor program. Its graph's inputs are the arguments and the state
-// fields that it reads (same names); its outputs are the state fields that it assigns.
+// `on NAME(args) { … }`: a tensor program. Its graph's inputs are the arguments followed by the
+// state fields that it reads (same names); its outputs are the state fields that it assigns, all at
+// once when the message has been handled: a read always sees the state as the message found it.
+// In a pipeline a message's arguments are the outputs of the same names of the graph before it.
 struct Handler {
   std::string message;
   std::vector<std::string> args;  // names of graph inputs that are arguments, in order
@@ -132,7 +136,7 @@ struct Statement {
   uint32_t region = 0;              // alloc: memory node
   tensor::DType dtype = tensor::DType::kF32;  // alloc
   tensor::Shape shape;              // alloc
-  std::string data, field;          // read: which field; field "mask" of the sampler is `valid`
+  std::string data, field;          // read: which field; kValidField is the batch's mask
   std::string source;               // copy
   std::string target, handler;      // forward: stage, graph, or actor.handler
   std::vector<std::string> buffers; // forward: in order
@@ -203,5 +207,42 @@ struct Program {
   std::vector<Pipeline> pipelines;
   Schedule schedule;
 };
+
+// ---- Look-ups; nullptr or nothing when there is none ------------------------------------------
+
+std::optional<uint32_t> FindNode(const System& system, std::string_view name);
+const BoundData* FindData(const Program& program, std::string_view name);
+const BoundField* FindField(const BoundData& data, std::string_view name);
+const Actor* FindActor(const Program& program, std::string_view name);
+const StateField* FindState(const Actor& actor, std::string_view name);
+const Window* FindWindow(const Actor& actor, std::string_view name);
+const Stage* FindStage(const Program& program, std::string_view name);
+const TensorGraph* FindGraph(const Program& program, std::string_view name);
+const Pipeline* FindPipeline(const Program& program, std::string_view name);
+
+struct HandlerRef {
+  const Actor* actor = nullptr;
+  const Handler* handler = nullptr;
+};
+// "actor.message".
+std::optional<HandlerRef> FindHandler(const Program& program, std::string_view link);
+
+// The name by which a read statement asks for a batch's mask: f32 [batch], 1 for a row and 0 for
+// the padding of the last batch of an epoch.
+inline constexpr std::string_view kValidField = "valid";
+
+// The nodes whose bytes a computation on node `compute` reads and writes directly: itself when it
+// has vram, else the memory nodes it has an edge with, in node order.
+std::vector<uint32_t> LocalMemories(const System& system, uint32_t compute);
+// Whether buffers can live on the node: a memory node, or a compute node with vram.
+bool HoldsBuffers(const SystemNode& node);
+// Bytes that buffers on the node may take: capacity or vram.
+int64_t BufferCapacity(const SystemNode& node);
+// Whether bytes can flow from node `from` to node `to` along edges (true when they are the same).
+bool HasPath(const System& system, uint32_t from, uint32_t to);
+
+int64_t ByteSize(tensor::DType dtype, const tensor::Shape& shape);
+std::string_view NodeKindName(NodeKind kind);      // "storage", "memory", "compute"
+std::string_view SampleKindName(SampleKind kind);  // "epoch_shuffle", "sequential"
 
 }  // namespace l3c::l1

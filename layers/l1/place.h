@@ -1,0 +1,50 @@
+// Placement: on which node each computation of a step runs, and how far steps overlap.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "layers/l1/ir.h"
+#include "layers/search/lowering.h"
+
+namespace l3c::l1 {
+
+// The exact work of one step of the method, machine-independent.
+struct StepDemand {
+  double model_flops = 0;      // forward and backward
+  double update_flops = 0;     // the optimiser
+  double batch_bytes = 0;      // of one batch: what the loader reads, decodes and hands over
+  double gradient_bytes = 0;   // from the model to the update
+  double state_bytes = 0;      // parameters and optimiser state, persistent
+  double parameter_bytes = 0;  // what the model reads of the state
+};
+
+struct Placement {
+  uint32_t storage = 0;  // where the data lie
+  uint32_t loader = 0;   // the compute node whose stages draw batches
+  uint32_t staging = 0;  // the memory that the loader fills
+  uint32_t model = 0;    // forward, backward and evaluation
+  uint32_t resident = 0; // the memory that the model reads
+  uint32_t update = 0;   // the actor with the state
+  int64_t pipeline_depth = 1;
+};
+
+struct PlacementResult {
+  std::optional<Placement> placement;
+  std::optional<search::SearchFailure> failure;
+  search::Explanation explanation;
+};
+
+// `isas`: instruction sets that have a backend. Ties go to the node that is declared first.
+PlacementResult Place(const System& system, const StepDemand& demand,
+                      const std::vector<std::string>& isas, int64_t max_depth,
+                      const search::LoweringOptions& options);
+
+// Rates that a system description implies, in FLOP/s of f32: cores × vector lanes × 2 (fused
+// multiply and add) × 2 pipes × clock for CPUs, sm × 128 lanes × 2 × clock for GPUs. Assumed
+// clocks: 2.5 GHz and 1.5 GHz. Analytical: calibration replaces them.
+double AssumedFlops(const SystemNode& node);
+
+}  // namespace l3c::l1
