@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -37,6 +38,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "egraph/ids.h"
+#include "egraph/names.h"
 #include "egraph/numerics.h"
 #include "egraph/rule.h"
 #include "egraph/table.h"
@@ -114,13 +116,10 @@ struct UnionRecord {
 
 class EGraph {
  public:
-  EGraph();
-  EGraph(const EGraph&);
-  EGraph& operator=(const EGraph&);
-  EGraph(EGraph&&) noexcept;
-  EGraph& operator=(EGraph&&) noexcept;
-  ~EGraph();
+  // Arguments of one function, at most.
+  static constexpr size_t kMaxArity = 60;
 
+  EGraph();
   // --- Declarations. Names are unique over sorts, and over functions and primitives; a second
   // declaration of a name is a caller's bug (text reports it as an error).
   SortId DeclareSort(std::string_view name);
@@ -232,6 +231,11 @@ class EGraph {
   // The rules that created an e-node of the class or joined classes into it, each once, by id.
   std::vector<RuleId> RulesOf(Value class_id) const;
 
+  // One level as text: a literal, or `c12` for a class.
+  std::string DescribeValue(SortId sort, Value v) const;
+  // "rule 'name' (file:line)", "the input" or "congruence".
+  std::string DescribeRule(RuleId rule) const;
+
   // --- Globals of the text language: `(let x …)`.
   struct Global {
     SortId sort;
@@ -246,19 +250,23 @@ class EGraph {
   void ClearFailure() { failure_.reset(); }
 
  private:
-  friend class Engine;  // the run loop of run.cc, which reads and extends indexes
+  friend class Engine;        // run.cc: search steps
+  friend class Matcher;       // match.h: column indexes
+  friend class ActionRunner;  // apply.h: canonical arguments
 
   FunctionId DeclareTable(Function function);
   Value NewClass(SortId sort);
   void Canonicalize(const Function& f, std::span<const Value> args, uint32_t* out) const;
-  // Merges `value` into the live row `row`; see Set().
+  // Add() or Insert() with canonical arguments.
+  Value AddCanonical(FunctionId f, const uint32_t* args);
+  void SetCanonical(FunctionId f, const uint32_t* args, Value value, RuleId rule);
+  // Merges `value` into the live row `row`.
   void MergeIntoRow(FunctionId f, uint32_t row, Value value, RuleId rule);
-  // The row with these canonical arguments; creates it with `output` when absent.
-  uint32_t FindOrInsert(FunctionId f, const uint32_t* args, Value output, bool* inserted);
+  std::optional<Value> MergedValue(FunctionId f, uint32_t row, Value old_value, Value new_value,
+                                   RuleId rule);
+  bool UnionAs(Value a, Value b, RuleId rule);
   std::string DescribeRow(FunctionId f, uint32_t row) const;
-  std::string DescribeValue(SortId sort, Value v) const;
-  std::string DescribeRule(RuleId rule) const;
-  bool RebuildTable(FunctionId f);
+  void RebuildTable(FunctionId f);
 
   std::vector<Sort> sorts_;
   std::vector<Function> functions_;
@@ -266,18 +274,18 @@ class EGraph {
   std::vector<Primitive> primitives_;
   std::vector<std::string> ruleset_names_;
   std::vector<std::shared_ptr<const Rule>> rules_;  // shared by copies of the graph
-  absl::flat_hash_map<std::string, SortId> sort_by_name_;
-  absl::flat_hash_map<std::string, FunctionId> function_by_name_;
-  absl::flat_hash_map<std::string, RulesetId> ruleset_by_name_;
-  absl::flat_hash_map<std::string, std::vector<uint32_t>> primitives_by_name_;
-  absl::flat_hash_map<std::string, Global> globals_;
+  NameMap<SortId> sort_by_name_;
+  NameMap<FunctionId> function_by_name_;
+  NameMap<RulesetId> ruleset_by_name_;
+  NameMap<std::vector<uint32_t>> primitives_by_name_;
+  NameMap<Global> globals_;
 
   std::vector<int64_t> large_ints_;
   absl::flat_hash_map<int64_t, uint32_t> large_int_index_;
   std::vector<double> floats_;
   absl::flat_hash_map<uint64_t, uint32_t> float_index_;
-  std::vector<std::unique_ptr<std::string>> strings_;
-  absl::flat_hash_map<std::string_view, uint32_t> string_index_;
+  std::deque<std::string> strings_;
+  NameMap<uint32_t> string_index_;
   size_t string_bytes_ = 0;
 
   UnionFind union_find_;
@@ -293,5 +301,8 @@ class EGraph {
   RuleId current_rule_ = kInitial;
   std::optional<std::string> failure_;
 };
+
+// Declares the primitives of the base sorts (primitives.cc); every graph has them.
+void RegisterBuiltinPrimitives(EGraph& graph);
 
 }  // namespace l3c::egraph

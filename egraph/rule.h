@@ -14,7 +14,7 @@
 
 namespace l3c::egraph {
 
-// A slot or a constant.
+// A slot or a constant of a base sort (classes move when they are united: see Query::presets).
 struct Operand {
   bool is_constant = false;
   uint32_t bits = 0;  // the slot's number, or the constant's Value
@@ -39,6 +39,12 @@ struct PrimitiveAtom {
 
 struct Query {
   std::vector<SortId> slot_sorts;  // one for each slot
+  // Slots that are bound from the start: the classes of globals.
+  struct Preset {
+    uint32_t slot;
+    Value value;
+  };
+  std::vector<Preset> presets;
   std::vector<Atom> atoms;
   std::vector<PrimitiveAtom> primitives;
 };
@@ -51,6 +57,7 @@ struct Action {
     kPrimitive,  // result := primitive(args); fails when it gives nothing
     kSet,        // function(args) := value, merged
     kUnion,      // args[0] = args[1]
+    kGlobal,     // result := class `value`
     kRemove,     // function(args)
     kSubsume,    // function(args)
     kPanic,      // fails with `message`
@@ -73,7 +80,7 @@ struct Rule {
   Numerics numerics = Numerics::kExact;
   Query query;
   std::vector<Action> actions;
-  uint32_t slot_count = 0;  // of the query and of the actions' results
+  std::vector<SortId> slot_sorts;  // the query's, then those of the actions' results
 };
 
 }  // namespace l3c::egraph

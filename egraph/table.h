@@ -26,12 +26,13 @@ class ColumnIndex {
  public:
   static constexpr uint32_t kEnd = 0xffffffffu;
 
-  ColumnIndex(uint64_t mask, uint32_t columns);
+  explicit ColumnIndex(uint64_t mask);
 
   uint64_t mask() const { return mask_; }
   const std::vector<uint32_t>& key_columns() const { return key_columns_; }
   // Rows indexed so far: [0, indexed()).
   uint32_t indexed() const { return indexed_; }
+  uint32_t keys() const { return keys_; }  // distinct ones
   uint32_t Next(uint32_t row) const { return next_[row]; }
   size_t Bytes() const {
     return slots_.capacity() * sizeof(uint32_t) + next_.capacity() * sizeof(uint32_t);
@@ -65,10 +66,12 @@ class Table {
   // Columns 0 … arguments()-1 are arguments, column arguments() is the output.
   uint32_t Get(uint32_t row, uint32_t column) const { return *Cell(row, column); }
   uint32_t Output(uint32_t row) const { return *Cell(row, arguments_); }
-  bool IsLive(uint32_t row) const { return Output(row) != Value::kNone; }
-  RuleId Provenance(uint32_t row) const {
-    return RuleId{*Cell(row, arguments_ + 1) & ~kSubsumedBit};
+  bool IsLive(uint32_t row) const { return (*Cell(row, arguments_ + 1) & kDeadBit) == 0; }
+  // Live and open to matching and extraction.
+  bool IsVisible(uint32_t row) const {
+    return (*Cell(row, arguments_ + 1) & (kDeadBit | kSubsumedBit)) == 0;
   }
+  RuleId Provenance(uint32_t row) const { return RuleId{*Cell(row, arguments_ + 1) & kRuleMask}; }
   bool IsSubsumed(uint32_t row) const {
     return (*Cell(row, arguments_ + 1) & kSubsumedBit) != 0;
   }
@@ -89,16 +92,21 @@ class Table {
   // How many rows were there at the latest Mark() with a clock not after `clock`.
   uint32_t RowsAt(uint64_t clock) const;
 
-  // The index on the columns in `mask` (bit c: column c), built and extended as needed. The
-  // reference is valid until the next call.
+  // The index on the columns in `mask` (bit c: column c), built and extended as needed. Valid until
+  // Compact() or the end of the table.
   const ColumnIndex& Index(uint64_t mask);
+  // The same if it exists already, as it is; else nullptr.
+  const ColumnIndex* ExistingIndex(uint64_t mask) const;
   // The newest row with this key (key columns in ascending order), or ColumnIndex::kEnd.
   uint32_t Newest(const ColumnIndex& index, const uint32_t* key) const;
 
   size_t Bytes() const;
 
  private:
+  // The provenance column holds the rule's id and two flags.
   static constexpr uint32_t kSubsumedBit = 0x80000000u;
+  static constexpr uint32_t kDeadBit = 0x40000000u;
+  static constexpr uint32_t kRuleMask = 0x3fffffffu;
   static constexpr uint32_t kFirstShift = 3;   // rows of the first allocation: 8
   static constexpr uint32_t kChunkShift = 12;  // rows of a full chunk: 4096
 
@@ -112,12 +120,13 @@ class Table {
   uint32_t Hash(const uint32_t* args) const;
   uint32_t HashRow(uint32_t row) const;
   bool SameArgs(uint32_t row, const uint32_t* args) const;
-  void Reserve();  // room for one more row
-  void GrowSlots();
+  void ReserveRow();
+  void RebuildSlots(size_t slots);
   uint32_t AppendAt(size_t slot, const uint32_t* args, uint32_t output, uint32_t provenance);
   uint32_t HashKey(const ColumnIndex& index, uint32_t row) const;
+  bool SameKey(const ColumnIndex& index, uint32_t row, uint32_t other) const;
   void Extend(ColumnIndex& index);
-  void GrowIndex(ColumnIndex& index, uint32_t up_to);
+  void GrowIndex(ColumnIndex& index);
 
   uint32_t arguments_;
   uint32_t rows_ = 0;
@@ -126,7 +135,7 @@ class Table {
   std::vector<std::unique_ptr<uint32_t[]>> chunks_;
   std::vector<uint32_t> slots_;  // open addressing on the arguments: row + 1, 0 where empty
   std::vector<std::pair<uint64_t, uint32_t>> marks_;
-  std::vector<ColumnIndex> indexes_;
+  std::vector<std::unique_ptr<ColumnIndex>> indexes_;
 };
 
 // A live row, for readers.

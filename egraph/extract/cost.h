@@ -35,8 +35,8 @@ struct CostSchema {
   size_t size() const { return components.size(); }
 };
 
-// Values beyond the schema's size stay zero. All are ≥ 0; infinity in any component forbids the
-// e-node.
+// Values beyond the schema's size stay zero. All are ≥ 0; infinity or NaN in any component, or a
+// negative objective, forbids the e-node.
 struct CostVector {
   std::array<double, kMaxCostComponents> value{};
   std::array<Evidence, kMaxCostComponents> evidence{};

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "egraph/extract/cost.h"
+#include "egraph/extract/pass.h"
 #include "egraph/view.h"
 
 namespace l3c::egraph {
@@ -59,6 +60,7 @@ struct Extraction {
 struct Alternative {
   ENodeRef node;
   bool feasible = false;   // false: it is forbidden, or would need itself
+  bool reached = false;    // the choice with it still needs the class, and so takes it
   double difference = 0;   // objective of the best choice found with it, minus the winner's
   CostVector cost;         // the whole choice's vector, so that the deciding component shows
 };
@@ -87,17 +89,14 @@ class Extractor {
   const EGraphView& view() const { return *view_; }
 
  private:
-  friend class DagSearch;
-
-  Extraction Finish(ExtractMethod method, std::span<const ClassRef> roots, const Forced& forced,
-                    std::vector<ENodeRef> choice) const;
+  Extraction Finish(ExtractMethod method, std::span<const ClassRef> roots,
+                    const ExtractOptions& options, std::span<const ENodeRef> choice) const;
+  std::vector<ENodeRef> ForcedByClass(const ExtractOptions& options) const;
 
   const EGraphView* view_;
-  std::vector<CostVector> vectors_;
+  UserIndex users_;
+  std::vector<CostVector> vectors_;  // by e-node
   std::vector<double> scalars_;
-  // E-nodes that have a class among their children, one entry per e-node and distinct child.
-  std::vector<uint32_t> user_first_;
-  std::vector<ENodeRef> users_;
 };
 
 // The chosen term of `c` as text, `(Add (Num 1) (Var "x"))`; shared subterms are repeated, up to

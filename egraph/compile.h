@@ -1,0 +1,132 @@
+// From s-expressions to queries and actions: names, sorts, overloads.
+//
+// A query is read into nodes (variables, literals, intermediate values) with their equalities kept
+// by a small union-find; sorts flow along atoms and primitives until nothing changes, which also
+// settles overloads. What is left becomes slots. Actions are read in order, every sort known when
+// it is needed.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "egraph/egraph.h"
+#include "egraph/names.h"
+#include "egraph/rule.h"
+#include "egraph/sexp.h"
+
+namespace l3c::egraph {
+
+struct CompileError {
+  uint32_t offset = 0;  // into the document's text
+  std::string message;
+};
+
+// Compiles one query and the actions that go with it. Methods return false on an error, kept in
+// error(); the object is then of no further use.
+class Compiler {
+ public:
+  // Interns literals in `graph`; changes nothing else.
+  Compiler(EGraph& graph, const Document& document) : graph_(graph), doc_(document) {}
+
+  const CompileError& error() const { return error_; }
+
+  // --- The query: add facts, then finish it once.
+  bool AddFact(uint32_t expr);
+  // The left-hand side of a rewrite, a function call; its class is what Root() gives.
+  bool AddPattern(uint32_t expr);
+  bool FinishQuery(Query* query);
+
+  // --- Actions, after FinishQuery() (or with no query at all).
+  struct Typed {
+    Operand operand;
+    SortId sort;
+  };
+  bool AddAction(uint32_t expr);
+  // The pattern's class becomes (or joins) the class of `expr`.
+  bool AddRewriteTo(uint32_t expr);
+  bool AddSubsumePattern();
+  // Reads `expr` as a value. `wanted` settles which overload where the arguments leave it open.
+  std::optional<Typed> AddExpression(uint32_t expr, SortId wanted = SortId{});
+  // A name for a slot that the caller fills.
+  void BindName(std::string_view name, Typed value) { names_.insert_or_assign(name, value); }
+  Typed NewSlot(SortId sort);
+
+  // Reading the value of a function is an error inside rules: the rule would not run again when
+  // the value changes.
+  void AllowReads() { allow_reads_ = true; }
+  // Only primitives, as in merges.
+  void OnlyPrimitives() { only_primitives_ = true; }
+
+  std::vector<Action> TakeActions() { return std::move(actions_); }
+  std::vector<SortId> TakeSlotSorts() { return std::move(slot_sorts_); }
+
+ private:
+  struct Node {
+    uint32_t parent;
+    SortId sort;         // invalid: not known yet
+    std::optional<Value> constant;
+    std::optional<Value> global;  // a class
+    uint32_t offset;
+    bool bound = false;
+    uint32_t slot = Id<void>::kNone;
+  };
+  struct PendingAtom {
+    FunctionId function;
+    std::vector<uint32_t> columns;  // nodes
+  };
+  struct PendingPrimitive {
+    std::string_view name;
+    uint32_t offset;
+    std::vector<uint32_t> args;
+    uint32_t output;
+    std::vector<uint32_t> candidates;
+    bool resolved = false;
+    bool is_fact = false;
+  };
+
+  bool Error(uint32_t offset, std::string message);
+  uint32_t NewNode(uint32_t offset, SortId sort = SortId{});
+  uint32_t Root(uint32_t node) const;
+  bool SetSort(uint32_t node, SortId sort, uint32_t offset);
+  bool Equate(uint32_t a, uint32_t b, uint32_t offset);
+  std::optional<uint32_t> QueryExpr(uint32_t expr);
+  std::optional<uint32_t> QueryCall(uint32_t expr);
+  // Narrows the overloads of a primitive by the sorts known so far. False on an error.
+  bool Narrow(PendingPrimitive& primitive, bool* progress);
+  bool Fits(const Primitive& primitive, const std::vector<SortId>& args, SortId output,
+            SortId* any) const;
+  bool ResolvePrimitives();
+  bool CheckBound();
+  Operand ToOperand(uint32_t node);
+  std::optional<Typed> Literal(uint32_t expr);
+  std::optional<Typed> ActionCall(uint32_t expr, SortId wanted, const Typed* join_class);
+  std::optional<std::vector<Operand>> CallArguments(uint32_t expr, FunctionId f);
+  bool CheckArity(uint32_t expr, FunctionId f, uint32_t extra);
+  std::string SortName(SortId sort) const;
+  std::string Signature(std::string_view name, const std::vector<SortId>& args) const;
+  std::string Unknown(std::string_view what, std::string_view name) const;
+
+  EGraph& graph_;
+  const Document& doc_;
+  CompileError error_;
+  std::vector<Node> nodes_;
+  NameViewMap<uint32_t> variables_;
+  std::vector<std::string_view> variable_order_;
+  std::vector<PendingAtom> atoms_;
+  std::vector<PendingPrimitive> primitives_;
+  std::optional<uint32_t> pattern_root_;  // node
+  Typed root_;
+  size_t pattern_atom_ = 0;
+  NameViewMap<Typed> names_;
+  std::vector<SortId> slot_sorts_;
+  std::vector<Query::Preset> presets_;
+  std::vector<Action> actions_;
+  bool allow_reads_ = false;
+  bool only_primitives_ = false;
+};
+
+}  // namespace l3c::egraph

@@ -1,0 +1,547 @@
+#include "egraph/egraph.h"
+
+#include <algorithm>
+#include <bit>
+#include <cassert>
+#include <charconv>
+#include <cmath>
+
+namespace l3c::egraph {
+namespace {
+
+// Integers of 31 bits stand in the value itself (low bit 0), larger ones in a pool (low bit 1).
+constexpr int64_t kMaxInlineInt = (int64_t{1} << 30) - 1;
+constexpr int64_t kMinInlineInt = -(int64_t{1} << 30);
+
+// A rebuilt table is compacted when more than half of its rows are dead and it is worth the pass.
+constexpr uint32_t kMinDeadToCompact = 256;
+
+}  // namespace
+
+std::string_view NumericsName(Numerics numerics) {
+  switch (numerics) {
+    case Numerics::kExact: return "exact";
+    case Numerics::kReassoc: return "reassoc";
+    case Numerics::kFast: return "fast";
+  }
+  return "exact";
+}
+
+std::optional<Numerics> ParseNumerics(std::string_view name) {
+  for (Numerics n : {Numerics::kExact, Numerics::kReassoc, Numerics::kFast}) {
+    if (NumericsName(n) == name) return n;
+  }
+  return std::nullopt;
+}
+
+EGraph::EGraph() {
+  DeclareSort("Unit");
+  for (std::string_view name : {"bool", "i64", "f64", "String"}) DeclareSort(name);
+  for (Sort& sort : sorts_) sort.is_equality = false;
+  DeclareRuleset("");
+  // The two ids of provenance that are no rules.
+  for (const char* name : {"initial", "congruence"}) {
+    auto rule = std::make_shared<Rule>();
+    rule->name = name;
+    rule->ruleset = RulesetId{};
+    rules_.push_back(std::move(rule));
+    rule_clock_.push_back(0);
+  }
+  RegisterBuiltinPrimitives(*this);
+}
+
+// --- Declarations
+
+SortId EGraph::DeclareSort(std::string_view name) {
+  const SortId id{static_cast<uint32_t>(sorts_.size())};
+  [[maybe_unused]] const bool fresh = sort_by_name_.emplace(name, id).second;
+  assert(fresh && "sort declared twice");
+  sorts_.push_back({std::string(name), true});
+  return id;
+}
+
+FunctionId EGraph::DeclareTable(Function function) {
+  assert(function.inputs.size() <= kMaxArity);
+  const FunctionId id{static_cast<uint32_t>(functions_.size())};
+  [[maybe_unused]] const bool fresh = function_by_name_.emplace(function.name, id).second;
+  assert(fresh && "function declared twice");
+  tables_.emplace_back(static_cast<uint32_t>(function.inputs.size()));
+  functions_.push_back(std::move(function));
+  return id;
+}
+
+FunctionId EGraph::DeclareConstructor(std::string_view name, std::span<const SortId> inputs,
+                                      SortId output, ConstructorOptions options) {
+  assert(sort(output).is_equality);
+  Function f;
+  f.name = name;
+  f.kind = FunctionKind::kConstructor;
+  f.inputs.assign(inputs.begin(), inputs.end());
+  f.output = output;
+  f.cost = options.cost;
+  f.extractable = options.extractable;
+  return DeclareTable(std::move(f));
+}
+
+FunctionId EGraph::DeclareConstructor(std::string_view name, std::initializer_list<SortId> inputs,
+                                      SortId output, ConstructorOptions options) {
+  return DeclareConstructor(name, std::span(inputs.begin(), inputs.size()), output, options);
+}
+
+FunctionId EGraph::DeclareFunction(std::string_view name, std::span<const SortId> inputs,
+                                   SortId output, Merge merge) {
+  Function f;
+  f.name = name;
+  f.kind = FunctionKind::kFunction;
+  f.inputs.assign(inputs.begin(), inputs.end());
+  f.output = output;
+  f.merge = std::move(merge);
+  return DeclareTable(std::move(f));
+}
+
+FunctionId EGraph::DeclareFunction(std::string_view name, std::initializer_list<SortId> inputs,
+                                   SortId output, Merge merge) {
+  return DeclareFunction(name, std::span(inputs.begin(), inputs.size()), output, std::move(merge));
+}
+
+FunctionId EGraph::DeclareRelation(std::string_view name, std::span<const SortId> inputs) {
+  Function f;
+  f.name = name;
+  f.kind = FunctionKind::kRelation;
+  f.inputs.assign(inputs.begin(), inputs.end());
+  f.output = kUnit;
+  f.merge = Merge::AssertEqual();
+  return DeclareTable(std::move(f));
+}
+
+FunctionId EGraph::DeclareRelation(std::string_view name, std::initializer_list<SortId> inputs) {
+  return DeclareRelation(name, std::span(inputs.begin(), inputs.size()));
+}
+
+RulesetId EGraph::DeclareRuleset(std::string_view name) {
+  const RulesetId id{static_cast<uint32_t>(ruleset_names_.size())};
+  [[maybe_unused]] const bool fresh = ruleset_by_name_.emplace(name, id).second;
+  assert(fresh && "ruleset declared twice");
+  ruleset_names_.emplace_back(name);
+  return id;
+}
+
+void EGraph::RegisterPrimitive(std::string_view name, std::span<const SortId> inputs,
+                               SortId output, PrimitiveFn fn) {
+  primitives_by_name_[name].push_back(static_cast<uint32_t>(primitives_.size()));
+  primitives_.push_back(
+      {std::string(name), std::vector<SortId>(inputs.begin(), inputs.end()), output, std::move(fn)});
+}
+
+void EGraph::RegisterPrimitive(std::string_view name, std::initializer_list<SortId> inputs,
+                               SortId output, PrimitiveFn fn) {
+  RegisterPrimitive(name, std::span(inputs.begin(), inputs.size()), output, std::move(fn));
+}
+
+SortId EGraph::FindSort(std::string_view name) const {
+  auto it = sort_by_name_.find(name);
+  return it == sort_by_name_.end() ? SortId{} : it->second;
+}
+
+FunctionId EGraph::FindFunction(std::string_view name) const {
+  auto it = function_by_name_.find(name);
+  return it == function_by_name_.end() ? FunctionId{} : it->second;
+}
+
+RulesetId EGraph::FindRuleset(std::string_view name) const {
+  auto it = ruleset_by_name_.find(name);
+  return it == ruleset_by_name_.end() ? RulesetId{} : it->second;
+}
+
+std::span<const uint32_t> EGraph::FindPrimitives(std::string_view name) const {
+  auto it = primitives_by_name_.find(name);
+  if (it == primitives_by_name_.end()) return {};
+  return it->second;
+}
+
+RuleId EGraph::AddRule(Rule rule) {
+  const RuleId id{static_cast<uint32_t>(rules_.size())};
+  rules_.push_back(std::make_shared<const Rule>(std::move(rule)));
+  rule_clock_.push_back(0);
+  return id;
+}
+
+void EGraph::SetGlobal(std::string_view name, Global global) {
+  globals_.insert_or_assign(name, global);
+}
+
+const EGraph::Global* EGraph::FindGlobal(std::string_view name) const {
+  auto it = globals_.find(name);
+  return it == globals_.end() ? nullptr : &it->second;
+}
+
+// --- Base values
+
+Value EGraph::I64(int64_t i) {
+  if (i >= kMinInlineInt && i <= kMaxInlineInt) {
+    return Value{static_cast<uint32_t>(i) << 1};
+  }
+  auto [it, fresh] =
+      large_int_index_.try_emplace(i, static_cast<uint32_t>(large_ints_.size()));
+  if (fresh) large_ints_.push_back(i);
+  return Value{(it->second << 1) | 1};
+}
+
+int64_t EGraph::AsI64(Value v) const {
+  if (v.bits & 1) return large_ints_[v.bits >> 1];
+  return static_cast<int32_t>(v.bits) >> 1;
+}
+
+Value EGraph::F64(double d) {
+  const uint64_t bits =
+      std::isnan(d) ? uint64_t{0x7ff8000000000000} : std::bit_cast<uint64_t>(d);
+  auto [it, fresh] = float_index_.try_emplace(bits, static_cast<uint32_t>(floats_.size()));
+  if (fresh) floats_.push_back(std::bit_cast<double>(bits));
+  return Value{it->second};
+}
+
+double EGraph::AsF64(Value v) const { return floats_[v.bits]; }
+
+Value EGraph::String(std::string_view s) {
+  auto it = string_index_.find(s);
+  if (it == string_index_.end()) {
+    it = string_index_.emplace(s, static_cast<uint32_t>(strings_.size())).first;
+    strings_.emplace_back(s);
+    string_bytes_ += 2 * (s.size() + sizeof(std::string)) + sizeof(uint32_t);
+  }
+  return Value{it->second};
+}
+
+const std::string& EGraph::AsString(Value v) const { return strings_[v.bits]; }
+
+// --- E-nodes and facts
+
+Value EGraph::NewClass(SortId sort) {
+  const uint32_t id = union_find_.Add();
+  class_sorts_.push_back(sort.index);
+  return Value{id};
+}
+
+void EGraph::Canonicalize(const Function& f, std::span<const Value> args, uint32_t* out) const {
+  assert(args.size() == f.inputs.size());
+  for (size_t i = 0; i < args.size(); ++i) {
+    out[i] = sorts_[f.inputs[i].index].is_equality ? union_find_.Find(args[i].bits) : args[i].bits;
+  }
+}
+
+Value EGraph::AddCanonical(FunctionId id, const uint32_t* args) {
+  const Function& f = functions_[id.index];
+  Table& table = tables_[id.index];
+  // The next class id is taken only if the row is new.
+  const Value next = f.kind == FunctionKind::kConstructor
+                         ? Value{static_cast<uint32_t>(union_find_.size())}
+                         : Unit();
+  auto [row, inserted] = table.FindOrAppend(args, next.bits, current_rule_);
+  if (!inserted) {
+    const uint32_t output = table.Output(row);
+    return f.kind == FunctionKind::kConstructor ? Value{union_find_.Find(output)} : Value{output};
+  }
+  if (f.kind == FunctionKind::kConstructor) NewClass(f.output);
+  ++live_rows_;
+  ++version_;
+  return next;
+}
+
+Value EGraph::Add(FunctionId constructor, std::span<const Value> args) {
+  const Function& f = functions_[constructor.index];
+  assert(f.kind == FunctionKind::kConstructor);
+  uint32_t canonical[kMaxArity];
+  Canonicalize(f, args, canonical);
+  return AddCanonical(constructor, canonical);
+}
+
+Value EGraph::Add(FunctionId constructor, std::initializer_list<Value> args) {
+  return Add(constructor, std::span(args.begin(), args.size()));
+}
+
+std::optional<Value> EGraph::Lookup(FunctionId id, std::span<const Value> args) const {
+  const Function& f = functions_[id.index];
+  uint32_t canonical[kMaxArity];
+  Canonicalize(f, args, canonical);
+  const uint32_t row = tables_[id.index].Find(canonical);
+  if (row == Table::kNoRow) return std::nullopt;
+  return Canonical(f.output, Value{tables_[id.index].Output(row)});
+}
+
+std::optional<Value> EGraph::Lookup(FunctionId f, std::initializer_list<Value> args) const {
+  return Lookup(f, std::span(args.begin(), args.size()));
+}
+
+std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_value,
+                                         Value new_value, RuleId rule) {
+  // By value: a custom merge may be part of a graph that it changes.
+  const Function& f = functions_[id.index];
+  const SortId sort = f.output;
+  switch (f.merge.kind()) {
+    case Merge::Kind::kUnion:
+      UnionAs(old_value, new_value, rule);
+      return Find(old_value);
+    case Merge::Kind::kAssertEqual: {
+      const Table& table = tables_[id.index];
+      Fail("conflicting values for " + DescribeRow(id, row) + ": " +
+           DescribeValue(sort, old_value) + " from " + DescribeRule(table.Provenance(row)) +
+           ", " + DescribeValue(sort, new_value) + " from " + DescribeRule(rule));
+      return std::nullopt;
+    }
+    case Merge::Kind::kMin:
+    case Merge::Kind::kMax: {
+      const bool less = sort == kF64 ? AsF64(new_value) < AsF64(old_value)
+                                     : AsI64(new_value) < AsI64(old_value);
+      return less == (f.merge.kind() == Merge::Kind::kMin) ? new_value : old_value;
+    }
+    case Merge::Kind::kOr: return Bool(AsBool(old_value) || AsBool(new_value));
+    case Merge::Kind::kAnd: return Bool(AsBool(old_value) && AsBool(new_value));
+    case Merge::Kind::kCustom: {
+      std::optional<Value> merged = f.merge.fn()(*this, old_value, new_value);
+      if (!merged) {
+        Fail("the merge of " + DescribeRow(id, row) + " gives nothing for " +
+             DescribeValue(sort, old_value) + " and " + DescribeValue(sort, new_value) +
+             ", the latter from " + DescribeRule(rule));
+      }
+      return merged;
+    }
+  }
+  return old_value;
+}
+
+void EGraph::MergeIntoRow(FunctionId id, uint32_t row, Value value, RuleId rule) {
+  const Function& f = functions_[id.index];
+  Table& table = tables_[id.index];
+  const Value old_value = Canonical(f.output, Value{table.Output(row)});
+  const Value new_value = Canonical(f.output, value);
+  if (old_value == new_value) return;
+  if (f.kind == FunctionKind::kConstructor) {
+    UnionAs(old_value, new_value, rule);
+    return;
+  }
+  const std::optional<Value> merged = MergedValue(id, row, old_value, new_value, rule);
+  if (!merged || *merged == old_value) return;
+  uint32_t args[kMaxArity];
+  for (uint32_t i = 0; i < table.arguments(); ++i) args[i] = table.Get(row, i);
+  const bool subsumed = table.IsSubsumed(row);
+  table.Kill(row);
+  table.Append(args, merged->bits, rule, subsumed);
+  ++version_;
+}
+
+void EGraph::SetCanonical(FunctionId id, const uint32_t* args, Value value, RuleId rule) {
+  Table& table = tables_[id.index];
+  const Value output = Canonical(functions_[id.index].output, value);
+  auto [row, inserted] = table.FindOrAppend(args, output.bits, rule);
+  if (inserted) {
+    ++live_rows_;
+    ++version_;
+  } else {
+    MergeIntoRow(id, row, output, rule);
+  }
+}
+
+void EGraph::Set(FunctionId f, std::span<const Value> args, Value value) {
+  uint32_t canonical[kMaxArity];
+  Canonicalize(functions_[f.index], args, canonical);
+  SetCanonical(f, canonical, value, current_rule_);
+}
+
+void EGraph::Set(FunctionId f, std::initializer_list<Value> args, Value value) {
+  Set(f, std::span(args.begin(), args.size()), value);
+}
+
+void EGraph::Insert(FunctionId relation, std::span<const Value> args) {
+  assert(functions_[relation.index].kind == FunctionKind::kRelation);
+  Set(relation, args, Unit());
+}
+
+void EGraph::Insert(FunctionId relation, std::initializer_list<Value> args) {
+  Insert(relation, std::span(args.begin(), args.size()));
+}
+
+void EGraph::Remove(FunctionId f, std::span<const Value> args) {
+  uint32_t canonical[kMaxArity];
+  Canonicalize(functions_[f.index], args, canonical);
+  const uint32_t row = tables_[f.index].Find(canonical);
+  if (row == Table::kNoRow) return;
+  tables_[f.index].Kill(row);
+  --live_rows_;
+  ++version_;
+}
+
+void EGraph::Subsume(FunctionId f, std::span<const Value> args) {
+  uint32_t canonical[kMaxArity];
+  Canonicalize(functions_[f.index], args, canonical);
+  const uint32_t row = tables_[f.index].Find(canonical);
+  if (row == Table::kNoRow || tables_[f.index].IsSubsumed(row)) return;
+  tables_[f.index].MarkSubsumed(row);
+  ++version_;
+}
+
+// --- Equality
+
+bool EGraph::Union(Value a, Value b) { return UnionAs(a, b, current_rule_); }
+
+bool EGraph::UnionAs(Value a, Value b, RuleId rule) {
+  const uint32_t ra = union_find_.Find(a.bits);
+  const uint32_t rb = union_find_.Find(b.bits);
+  if (ra == rb) return false;
+  assert(class_sorts_[ra] == class_sorts_[rb]);
+  dirty_classes_.push_back(union_find_.Join(ra, rb));
+  unions_.push_back({a, b, rule});
+  ++version_;
+  return true;
+}
+
+// One pass over the rows that were there at its start. A row with a stale class is taken out and
+// put back with canonical ones, where it may meet an equal row: their outputs merge.
+void EGraph::RebuildTable(FunctionId id) {
+  const Function& f = functions_[id.index];
+  Table& table = tables_[id.index];
+  uint32_t columns[kMaxArity + 1];
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < f.inputs.size(); ++i) {
+    if (sorts_[f.inputs[i].index].is_equality) columns[count++] = i;
+  }
+  const uint32_t arguments = table.arguments();
+  if (sorts_[f.output.index].is_equality) columns[count++] = arguments;
+  if (count == 0) return;
+
+  uint32_t args[kMaxArity];
+  const uint32_t rows = table.row_count();
+  for (uint32_t row = 0; row < rows; ++row) {
+    bool stale = false;
+    for (uint32_t k = 0; k < count; ++k) {
+      stale |= !union_find_.IsRoot(table.Get(row, columns[k]));
+    }
+    if (!stale || !table.IsLive(row)) continue;
+    for (uint32_t i = 0; i < arguments; ++i) {
+      args[i] = Canonical(f.inputs[i], Value{table.Get(row, i)}).bits;
+    }
+    const Value output = Canonical(f.output, Value{table.Output(row)});
+    const RuleId rule = table.Provenance(row);
+    const bool subsumed = table.IsSubsumed(row);
+    table.Kill(row);
+    const uint32_t other = table.Find(args);
+    ++version_;
+    if (other == Table::kNoRow) {
+      table.Append(args, output.bits, rule, subsumed);
+      continue;
+    }
+    --live_rows_;
+    if (subsumed) table.MarkSubsumed(other);
+    MergeIntoRow(id, other, output, f.kind == FunctionKind::kConstructor ? kCongruence : rule);
+    if (failure_) return;
+  }
+}
+
+bool EGraph::Rebuild() {
+  while (!dirty_classes_.empty() && !failure_) {
+    dirty_classes_.clear();
+    for (uint32_t f = 0; f < tables_.size() && !failure_; ++f) {
+      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f});
+    }
+  }
+  for (Table& table : tables_) {
+    const uint32_t dead = table.row_count() - table.live_count();
+    if (dead >= kMinDeadToCompact && dead > table.live_count()) table.Compact();
+  }
+  return !failure_;
+}
+
+// --- Reading
+
+size_t EGraph::NodeCount() const {
+  size_t count = 0;
+  for (size_t f = 0; f < functions_.size(); ++f) {
+    if (functions_[f].kind == FunctionKind::kConstructor) count += tables_[f].live_count();
+  }
+  return count;
+}
+
+size_t EGraph::ClassCount() const {
+  size_t count = 0;
+  for (uint32_t id = 0; id < union_find_.size(); ++id) count += union_find_.IsRoot(id);
+  return count;
+}
+
+size_t EGraph::Bytes() const {
+  size_t bytes = union_find_.Bytes() + class_sorts_.capacity() * sizeof(uint32_t) +
+                 unions_.capacity() * sizeof(UnionRecord) +
+                 dirty_classes_.capacity() * sizeof(uint32_t) + string_bytes_;
+  bytes += large_ints_.capacity() * 3 * sizeof(int64_t) + floats_.capacity() * 3 * sizeof(double);
+  for (const Table& table : tables_) bytes += table.Bytes();
+  return bytes;
+}
+
+std::vector<RuleId> EGraph::RulesOf(Value class_id) const {
+  const Value root = Find(class_id);
+  std::vector<RuleId> rules;
+  for (const UnionRecord& u : unions_) {
+    if (Find(u.a) == root) rules.push_back(u.rule);
+  }
+  for (uint32_t f = 0; f < functions_.size(); ++f) {
+    if (functions_[f].output != ClassSort(root)) continue;
+    if (functions_[f].kind != FunctionKind::kConstructor) continue;
+    ForEachRow(FunctionId{f}, [&](const Row& row) {
+      if (Find(row.output()) == root) rules.push_back(row.rule());
+    });
+  }
+  std::sort(rules.begin(), rules.end());
+  rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+  return rules;
+}
+
+std::string EGraph::DescribeValue(SortId sort, Value v) const {
+  if (sort == kUnit) return "()";
+  if (sort == kBool) return AsBool(v) ? "true" : "false";
+  if (sort == kI64) return std::to_string(AsI64(v));
+  if (sort == kF64) {
+    const double d = AsF64(v);
+    if (std::isnan(d)) return "NaN";
+    if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
+    char buffer[32];
+    auto end = std::to_chars(buffer, buffer + sizeof buffer, d).ptr;
+    std::string text(buffer, end);
+    // A literal of f64 always shows that it is none of i64.
+    if (text.find_first_of(".e") == std::string::npos) text += ".0";
+    return text;
+  }
+  if (sort == kString) {
+    std::string text = "\"";
+    for (char c : AsString(v)) {
+      if (c == '"' || c == '\\') text += '\\';
+      if (c == '\n') {
+        text += "\\n";
+      } else {
+        text += c;
+      }
+    }
+    return text + '"';
+  }
+  return "c" + std::to_string(Find(v).bits);
+}
+
+std::string EGraph::DescribeRow(FunctionId id, uint32_t row) const {
+  const Function& f = functions_[id.index];
+  std::string text = "(" + f.name;
+  for (uint32_t i = 0; i < f.inputs.size(); ++i) {
+    text += ' ';
+    text += DescribeValue(f.inputs[i], Value{tables_[id.index].Get(row, i)});
+  }
+  return text + ')';
+}
+
+std::string EGraph::DescribeRule(RuleId id) const {
+  if (id == kInitial) return "the input";
+  if (id == kCongruence) return "congruence";
+  const Rule& r = rule(id);
+  return "rule '" + r.name + "' (" + r.file + ":" + std::to_string(r.line) + ")";
+}
+
+void EGraph::Fail(std::string message) {
+  if (!failure_) failure_ = std::move(message);
+}
+
+}  // namespace l3c::egraph

@@ -1,0 +1,257 @@
+#include "egraph/extract/dag.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace l3c::egraph {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Sums of the same prices in another order differ in the last bits; that is no improvement.
+bool Less(double a, double b) { return a < b - 1e-12 * std::max(1.0, b < kInfinity ? b : 1.0); }
+
+}  // namespace
+
+DagSearch::DagSearch(const EGraphView& view, const UserIndex& users,
+                     std::span<const double> prices, std::span<const ClassRef> roots,
+                     std::span<const ENodeRef> forced, uint64_t max_work)
+    : view_(view),
+      users_(users),
+      prices_(prices),
+      roots_(roots),
+      forced_(forced.begin(), forced.end()),
+      max_work_(max_work),
+      pass_(view, users) {
+  forced_.resize(view.class_count());
+  fixed_.assign(view.class_count(), 0);
+  for (size_t c = 0; c < fixed_.size(); ++c) fixed_[c] = forced_[c].valid();
+  colors_.assign(view.class_count(), 0);
+  sharers_.assign(view.class_count(), 0);
+  for (uint32_t c = 0; c < sharers_.size(); ++c) {
+    // E-nodes are numbered class by class, so users of one class are neighbours.
+    uint32_t last = ClassRef::kNone;
+    for (ENodeRef user : users.Users(ClassRef{c})) {
+      const uint32_t k = view.NodeClass(user).index;
+      sharers_[c] += k != last && prices[user.index] < kInfinity;
+      last = k;
+    }
+  }
+}
+
+bool DagSearch::OutOfWork() {
+  exhausted_ |= work_ > max_work_;
+  return exhausted_;
+}
+
+bool DagSearch::IsReached(const Solution& s, uint32_t c) const {
+  return std::binary_search(s.reached.begin(), s.reached.end(), c);
+}
+
+void DagSearch::Measure(std::span<const ENodeRef> choice, Solution& result) {
+  const uint32_t open = 2 * ++epoch_;
+  const uint32_t done = open + 1;
+  result.reached.clear();
+  result.valid = false;
+  result.total = kInfinity;
+  stack_.clear();
+  for (ClassRef root : roots_) {
+    if (!root.valid() || !choice[root.index].valid()) return;
+    if (colors_[root.index] == done) continue;
+    stack_.emplace_back(root.index, 0);
+    colors_[root.index] = open;
+    while (!stack_.empty()) {
+      auto& [c, next] = stack_.back();
+      const std::span<const ClassRef> children = view_.NodeChildren(choice[c]);
+      while (next < children.size() && colors_[children[next].index] == done) ++next;
+      if (next == children.size()) {
+        colors_[c] = done;
+        result.reached.push_back(c);
+        stack_.pop_back();
+        continue;
+      }
+      const uint32_t child = children[next].index;
+      // Met again while open: the choice would need itself.
+      if (colors_[child] == open || !choice[child].valid()) return;
+      colors_[child] = open;
+      stack_.emplace_back(child, 0);
+    }
+  }
+  std::sort(result.reached.begin(), result.reached.end());
+  work_ += result.reached.size();
+  double total = 0;
+  for (uint32_t c : result.reached) total += prices_[choice[c].index];
+  result.total = total;
+  result.valid = total < kInfinity;
+}
+
+void DagSearch::SwapDescent(Solution& s, std::span<const ENodeRef> base) {
+  if (!s.valid) return;
+  // What is not reached holds the greedy choice, so that this is what a swap reaches anew.
+  const auto reset_unreached = [&] {
+    size_t r = 0;
+    for (uint32_t c = 0; c < s.choice.size(); ++c) {
+      if (r < s.reached.size() && s.reached[r] == c) {
+        ++r;
+      } else {
+        s.choice[c] = base[c];
+      }
+    }
+  };
+  reset_unreached();
+  for (bool improved = true; improved && !OutOfWork();) {
+    improved = false;
+    // A copy: an accepted swap changes what is reached.
+    const std::vector<uint32_t> reached = s.reached;
+    for (uint32_t c : reached) {
+      const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+      const uint32_t count = view_.NodeCountOf(ClassRef{c});
+      if (count == 1 || fixed_[c]) continue;
+      for (uint32_t n = first; n < first + count && !OutOfWork(); ++n) {
+        const ENodeRef before = s.choice[c];
+        if (before.index == n || !(prices_[n] < kInfinity)) continue;
+        s.choice[c] = ENodeRef{n};
+        Measure(s.choice, scratch_);
+        if (!scratch_.valid || !Less(scratch_.total, s.total)) {
+          s.choice[c] = before;
+          continue;
+        }
+        std::swap(s.reached, scratch_.reached);
+        s.total = scratch_.total;
+        reset_unreached();
+        improved = true;
+        if (!IsReached(s, c)) break;
+      }
+    }
+  }
+}
+
+DagSearch::Solution DagSearch::FromPass(std::span<const double> prices) {
+  pass_.Run(Pass::Sharing::kDag, {prices, forced_, free_}, &work_);
+  Solution s;
+  s.choice.assign(pass_.choice().begin(), pass_.choice().end());
+  Measure(s.choice, s);
+  SwapDescent(s, base_choice_);
+  return s;
+}
+
+bool DagSearch::Adopt(Solution&& s) {
+  if (!s.valid || (best_.valid && !Less(s.total, best_.total))) return false;
+  best_ = std::move(s);
+  return true;
+}
+
+void DagSearch::MarkFree(const std::vector<uint32_t>& opened) {
+  free_.assign(view_.class_count(), 0);
+  for (uint32_t k : opened) {
+    for (uint32_t c : base_terms_[k]) free_[c] = 1;
+  }
+}
+
+bool DagSearch::TryOpening() {
+  for (uint32_t k = 0; k < sharers_.size(); ++k) {
+    if (sharers_[k] < 2 || !base_choice_[k].valid() || IsReached(best_, k)) continue;
+    if (OutOfWork()) return false;
+    std::vector<uint32_t> opened = opened_;
+    opened.push_back(k);
+    MarkFree(opened);
+    if (Adopt(FromPass(prices_))) {
+      opened_ = std::move(opened);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool DagSearch::TryClosing() {
+  for (size_t i = 0; i < opened_.size(); ++i) {
+    if (OutOfWork()) return false;
+    std::vector<uint32_t> opened = opened_;
+    opened.erase(opened.begin() + static_cast<ptrdiff_t>(i));
+    MarkFree(opened);
+    if (Adopt(FromPass(prices_))) {
+      opened_ = std::move(opened);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool DagSearch::TryForcing() {
+  MarkFree(opened_);
+  const std::vector<uint32_t> reached = best_.reached;
+  for (uint32_t c : reached) {
+    if (fixed_[c]) continue;
+    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+    const uint32_t count = view_.NodeCountOf(ClassRef{c});
+    const ENodeRef before = forced_[c];
+    for (uint32_t n = first; count > 1 && n < first + count; ++n) {
+      if (best_.choice[c].index == n || !(prices_[n] < kInfinity)) continue;
+      if (OutOfWork()) return false;
+      forced_[c] = ENodeRef{n};
+      if (Adopt(FromPass(prices_))) return true;
+      forced_[c] = before;
+    }
+  }
+  return false;
+}
+
+std::vector<double> DagSearch::SharedPrices() const {
+  std::vector<double> shared(prices_.begin(), prices_.end());
+  for (uint32_t n = 0; n < shared.size(); ++n) {
+    shared[n] /= std::max(1u, sharers_[view_.NodeClass(ENodeRef{n}).index]);
+  }
+  return shared;
+}
+
+DagSearch::Solution DagSearch::FromRootsInTurn() {
+  Solution s;
+  s.choice = base_choice_;
+  free_.assign(view_.class_count(), 0);
+  std::vector<ENodeRef> forced = forced_;
+  for (ClassRef root : roots_) {
+    pass_.Run(Pass::Sharing::kDag, {prices_, forced, free_}, &work_);
+    if (!pass_.choice()[root.index].valid()) return s;
+    for (uint32_t c : pass_.Closure(root)) {
+      free_[c] = 1;
+      forced[c] = s.choice[c] = pass_.choice()[c];
+    }
+  }
+  Measure(s.choice, s);
+  SwapDescent(s, base_choice_);
+  return s;
+}
+
+void DagSearch::Run() {
+  free_.assign(view_.class_count(), 0);
+  pass_.Run(Pass::Sharing::kTree, {prices_, forced_, {}}, &work_);
+  Solution tree;
+  tree.choice.assign(pass_.choice().begin(), pass_.choice().end());
+  base_choice_ = tree.choice;
+  Measure(tree.choice, tree);
+  best_ = tree;
+  // Not even trees: some root has no term.
+  if (!tree.valid) return;
+
+  pass_.Run(Pass::Sharing::kDag, {prices_, forced_, {}}, &work_);
+  base_choice_.assign(pass_.choice().begin(), pass_.choice().end());
+  base_terms_.resize(view_.class_count());
+  for (uint32_t c = 0; c < base_terms_.size(); ++c) {
+    const std::span<const uint32_t> term = pass_.Closure(ClassRef{c});
+    base_terms_[c].assign(term.begin(), term.end());
+  }
+  Solution greedy;
+  greedy.choice = base_choice_;
+  Measure(greedy.choice, greedy);
+  SwapDescent(greedy, base_choice_);
+  Adopt(std::move(greedy));
+  SwapDescent(tree, base_choice_);
+  Adopt(std::move(tree));
+  if (!OutOfWork()) Adopt(FromPass(SharedPrices()));
+  if (!OutOfWork() && roots_.size() > 1) Adopt(FromRootsInTurn());
+  while (!OutOfWork() && (TryOpening() || TryClosing() || TryForcing())) {
+  }
+}
+
+}  // namespace l3c::egraph

@@ -1,0 +1,176 @@
+#include "egraph/extract/extract.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "egraph/extract/dag.h"
+
+namespace l3c::egraph {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Extractor::Extractor(const EGraphView& view, const CostModel& costs, const Objective& objective)
+    : view_(&view), users_(view) {
+  vectors_.reserve(view.node_count());
+  scalars_.reserve(view.node_count());
+  for (uint32_t n = 0; n < view.node_count(); ++n) {
+    vectors_.push_back(costs.NodeCost(view, ENodeRef{n}));
+    const double scalar = objective(vectors_.back());
+    scalars_.push_back(scalar >= 0 ? scalar : kInfinity);
+  }
+}
+
+Extraction Extractor::Finish(ExtractMethod method, std::span<const ClassRef> roots,
+                             const ExtractOptions& options,
+                             std::span<const ENodeRef> choice) const {
+  Extraction result;
+  result.method = method;
+  result.roots.assign(roots.begin(), roots.end());
+  result.forced = options.forced;
+  result.choice.assign(view_->class_count(), ENodeRef{});
+  for (ClassRef root : roots) {
+    if (!root.valid() || !choice[root.index].valid()) result.infeasible_roots.push_back(root);
+  }
+  result.feasible = result.infeasible_roots.empty();
+  if (!result.feasible) {
+    result.dag_cost = result.tree_cost = kInfinity;
+    return result;
+  }
+  // Children before parents, without recursion.
+  std::vector<double> tree(view_->class_count(), 0);
+  std::vector<std::pair<uint32_t, uint32_t>> stack;  // class, next child
+  for (ClassRef root : roots) {
+    if (!result.choice[root.index].valid()) stack.emplace_back(root.index, 0);
+    while (!stack.empty()) {
+      auto& [c, next] = stack.back();
+      const ENodeRef n = choice[c];
+      result.choice[c] = n;
+      const std::span<const ClassRef> children = view_->NodeChildren(n);
+      while (next < children.size() && result.choice[children[next].index].valid()) ++next;
+      if (next < children.size()) {
+        stack.emplace_back(children[next].index, 0);
+        continue;
+      }
+      tree[c] = scalars_[n.index];
+      for (ClassRef child : children) tree[c] += tree[child.index];
+      result.order.push_back(ClassRef{c});
+      stack.pop_back();
+    }
+    result.tree_cost += tree[root.index];
+  }
+  // Summed by class index, so that equal choices have bitwise equal costs.
+  for (uint32_t c = 0; c < result.choice.size(); ++c) {
+    if (!result.choice[c].valid()) continue;
+    result.dag_cost += scalars_[result.choice[c].index];
+    result.cost += vectors_[result.choice[c].index];
+  }
+  return result;
+}
+
+std::vector<ENodeRef> Extractor::ForcedByClass(const ExtractOptions& options) const {
+  std::vector<ENodeRef> forced;
+  if (options.forced.empty()) return forced;
+  forced.assign(view_->class_count(), ENodeRef{});
+  for (const auto& [c, n] : options.forced) forced[c.index] = n;
+  return forced;
+}
+
+Extraction Extractor::Tree(std::span<const ClassRef> roots, const ExtractOptions& options) const {
+  uint64_t work = 0;
+  Pass pass(*view_, users_);
+  const std::vector<ENodeRef> forced = ForcedByClass(options);
+  pass.Run(Pass::Sharing::kTree, {scalars_, forced, {}}, &work);
+  Extraction result = Finish(ExtractMethod::kTree, roots, options, pass.choice());
+  result.work = work;
+  return result;
+}
+
+Extraction Extractor::GreedyDag(std::span<const ClassRef> roots,
+                                const ExtractOptions& options) const {
+  const std::vector<ENodeRef> forced = ForcedByClass(options);
+  DagSearch search(*view_, users_, scalars_, roots, forced, options.max_work);
+  search.Run();
+  Extraction result = Finish(ExtractMethod::kGreedyDag, roots, options, search.choice());
+  result.work = search.work();
+  result.work_exhausted = search.exhausted();
+  return result;
+}
+
+Extraction Extractor::Extract(ExtractMethod method, std::span<const ClassRef> roots,
+                              const ExtractOptions& options) const {
+  return method == ExtractMethod::kTree ? Tree(roots, options) : GreedyDag(roots, options);
+}
+
+std::vector<Alternative> Extractor::Alternatives(const Extraction& winner, ClassRef c,
+                                                 const ExtractOptions& options) const {
+  std::vector<Alternative> alternatives;
+  const double base = winner.method == ExtractMethod::kTree ? winner.tree_cost : winner.dag_cost;
+  for (uint32_t i = 0; i < view_->NodeCountOf(c); ++i) {
+    Alternative a;
+    a.node = ENodeRef{view_->FirstNode(c).index + i};
+    if (a.node == winner.Chosen(c)) {
+      a.feasible = a.reached = true;
+      a.cost = winner.cost;
+    } else {
+      ExtractOptions forced = options;
+      forced.forced = winner.forced;
+      forced.forced.insert_or_assign(c, a.node);
+      const Extraction other = Extract(winner.method, winner.roots, forced);
+      a.feasible = other.feasible && scalars_[a.node.index] < kInfinity;
+      a.reached = other.feasible && other.Chosen(c).valid();
+      a.difference =
+          (winner.method == ExtractMethod::kTree ? other.tree_cost : other.dag_cost) - base;
+      a.cost = other.cost;
+    }
+    alternatives.push_back(a);
+  }
+  std::stable_sort(alternatives.begin(), alternatives.end(),
+                   [&](const Alternative& a, const Alternative& b) {
+                     const bool a_wins = a.node == winner.Chosen(c);
+                     const bool b_wins = b.node == winner.Chosen(c);
+                     if (a_wins != b_wins) return a_wins;
+                     if (a.feasible != b.feasible) return a.feasible;
+                     return a.feasible && a.difference < b.difference;
+                   });
+  return alternatives;
+}
+
+std::string TermText(const EGraphView& view, const Extraction& extraction, ClassRef c,
+                     size_t max_bytes) {
+  std::string text;
+  struct Open {
+    ENodeRef node;
+    uint32_t arg, child;
+  };
+  std::vector<Open> stack;
+  const auto open = [&](ClassRef k) {
+    const ENodeRef n = extraction.Chosen(k);
+    text += '(';
+    text += view.function(n).name;
+    stack.push_back({n, 0, 0});
+  };
+  open(c);
+  while (!stack.empty()) {
+    if (text.size() > max_bytes) return text + "…";
+    Open& top = stack.back();
+    const Function& f = view.function(top.node);
+    if (top.arg == f.inputs.size()) {
+      text += ')';
+      stack.pop_back();
+      continue;
+    }
+    const uint32_t i = top.arg++;
+    text += ' ';
+    if (view.graph().sort(f.inputs[i]).is_equality) {
+      open(view.NodeChildren(top.node)[top.child++]);
+    } else {
+      text += view.graph().DescribeValue(f.inputs[i], view.NodeArgs(top.node)[i]);
+    }
+  }
+  return text;
+}
+
+}  // namespace l3c::egraph

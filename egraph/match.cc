@@ -1,0 +1,169 @@
+#include "egraph/match.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace l3c::egraph {
+namespace {
+
+// An index on the output alone serves most joins: a class holds few e-nodes of one constructor.
+// Where it does not (this many rows a class on average), the index takes all bound columns.
+constexpr uint32_t kLongChain = 8;
+
+}  // namespace
+
+double Matcher::Expected(const Atom& atom, uint32_t rows) const {
+  const size_t columns = atom.columns.size();
+  size_t bound = 0;
+  for (const Operand& operand : atom.columns) bound += IsBound(operand);
+  const bool all_arguments =
+      bound == columns || (bound + 1 == columns && !IsBound(atom.columns.back()));
+  if (all_arguments) return 0.5;
+  if (bound == 0) return rows;
+  // Every bound column is taken to explain an equal share of the rows.
+  const double free_share = 1.0 - static_cast<double>(bound) / static_cast<double>(columns);
+  return 1 + std::pow(static_cast<double>(rows), free_share) * 0.5;
+}
+
+void Matcher::PlanPrimitives(const Query& query) {
+  // One primitive may bind the argument of another, so look again until none is added.
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t p = 0; p < query.primitives.size(); ++p) {
+      const PrimitiveAtom& primitive = query.primitives[p];
+      if (planned_primitives_[p]) continue;
+      if (!std::all_of(primitive.args.begin(), primitive.args.end(),
+                       [&](const Operand& o) { return IsBound(o); })) {
+        continue;
+      }
+      planned_primitives_[p] = 1;
+      again = true;
+      Step step{Step::Kind::kPrimitive};
+      step.fn = &graph_.primitives()[primitive.primitive].fn;
+      step.first_key = static_cast<uint32_t>(keys_.size());
+      step.key_count = static_cast<uint32_t>(primitive.args.size());
+      keys_.insert(keys_.end(), primitive.args.begin(), primitive.args.end());
+      if (primitive.output.is_constant) {
+        step.output = {Check::Kind::kConstant, 0, primitive.output.bits};
+      } else if (bound_[primitive.output.bits]) {
+        step.output = {Check::Kind::kSlot, 0, primitive.output.bits};
+      } else {
+        step.output = {Check::Kind::kBind, 0, primitive.output.bits};
+        bound_[primitive.output.bits] = 1;
+      }
+      steps_.push_back(step);
+    }
+  }
+}
+
+void Matcher::PlanAtom(const Atom& atom, uint32_t from, uint32_t to) {
+  Table& table = graph_.tables_[atom.function.index];
+  Step step{Step::Kind::kScan};
+  step.table = &table;
+  step.from = from;
+  step.to = to;
+  step.first_key = static_cast<uint32_t>(keys_.size());
+
+  const uint32_t arguments = table.arguments();
+  uint64_t bound_columns = 0;
+  for (uint32_t c = 0; c <= arguments; ++c) {
+    if (IsBound(atom.columns[c])) bound_columns |= uint64_t{1} << c;
+  }
+  const uint64_t argument_columns = (uint64_t{1} << arguments) - 1;
+  uint64_t key = 0;  // columns that the access path has compared already
+  if ((bound_columns & argument_columns) == argument_columns) {
+    step.kind = Step::Kind::kLookup;
+    key = argument_columns;
+  } else if (bound_columns != 0) {
+    step.kind = Step::Kind::kProbe;
+    const uint64_t output_column = uint64_t{1} << arguments;
+    key = bound_columns;
+    if ((bound_columns & output_column) != 0 && bound_columns != output_column) {
+      const ColumnIndex* existing = table.ExistingIndex(output_column);
+      if (existing == nullptr || existing->indexed() <= existing->keys() * kLongChain) {
+        key = output_column;
+      }
+    }
+    step.index = &table.Index(key);
+  }
+  for (uint32_t c = 0; c <= arguments; ++c) {
+    if ((key >> c & 1) != 0) keys_.push_back(atom.columns[c]);
+  }
+  step.key_count = static_cast<uint32_t>(keys_.size()) - step.first_key;
+
+  step.first_check = static_cast<uint32_t>(checks_.size());
+  for (uint32_t c = 0; c <= arguments; ++c) {
+    if ((key >> c & 1) != 0) continue;
+    const Operand& operand = atom.columns[c];
+    if (operand.is_constant) {
+      checks_.push_back({Check::Kind::kConstant, c, operand.bits});
+    } else if (bound_[operand.bits]) {
+      checks_.push_back({Check::Kind::kSlot, c, operand.bits});
+    } else {
+      checks_.push_back({Check::Kind::kBind, c, operand.bits});
+      bound_[operand.bits] = 1;
+    }
+  }
+  step.check_count = static_cast<uint32_t>(checks_.size()) - step.first_check;
+  steps_.push_back(step);
+}
+
+bool Matcher::Plan(const Query& query, const Delta& delta, size_t delta_atom) {
+  candidates_.clear();
+  for (uint32_t i = 0; i < query.atoms.size(); ++i) {
+    const uint32_t rows = graph_.tables_[query.atoms[i].function.index].row_count();
+    const uint32_t from = i == delta_atom ? delta.old_rows[i] : 0;
+    const uint32_t to = i < delta_atom ? delta.old_rows[i] : rows;
+    if (from >= to) return false;
+    candidates_.push_back({i, from, to});
+  }
+  steps_.clear();
+  keys_.clear();
+  checks_.clear();
+  bound_.assign(query.slot_sorts.size(), 0);
+  planned_primitives_.assign(query.primitives.size(), 0);
+  for (const Query::Preset& preset : query.presets) bound_[preset.slot] = 1;
+
+  PlanPrimitives(query);
+  while (!candidates_.empty()) {
+    size_t best = 0;
+    double best_rows = 0;
+    for (size_t c = 0; c < candidates_.size(); ++c) {
+      const Candidate& candidate = candidates_[c];
+      const double rows =
+          Expected(query.atoms[candidate.atom], candidate.to - candidate.from);
+      // On a tie the atom with new rows goes first: its other matches are not even looked at.
+      if (c == 0 || rows < best_rows || (rows == best_rows && candidate.atom == delta_atom)) {
+        best = c;
+        best_rows = rows;
+      }
+    }
+    const Candidate chosen = candidates_[best];
+    candidates_.erase(candidates_.begin() + static_cast<ptrdiff_t>(best));
+    PlanAtom(query.atoms[chosen.atom], chosen.from, chosen.to);
+    PlanPrimitives(query);
+  }
+  return true;
+}
+
+bool Matcher::Accept(const Step& step, uint32_t row) {
+  const Table& table = *step.table;
+  if (!table.IsVisible(row)) return false;
+  for (uint32_t i = 0; i < step.check_count; ++i) {
+    const Check& check = checks_[step.first_check + i];
+    const uint32_t value = table.Get(row, check.column);
+    switch (check.kind) {
+      case Check::Kind::kConstant:
+        if (value != check.bits) return false;
+        break;
+      case Check::Kind::kSlot:
+        if (value != slots_[check.bits]) return false;
+        break;
+      case Check::Kind::kBind: slots_[check.bits] = value; break;
+    }
+  }
+  return true;
+}
+
+}  // namespace l3c::egraph
