@@ -84,8 +84,7 @@ NodeId Sign(Graph& g, Operands in, const Attributes&) {
   const NodeId one = FullLike(g, 1, in[0]);
   const NodeId minus_one = FullLike(g, -1, in[0]);
   // Zeros and NaN are themselves.
-  const NodeId not_above = g.Add(
-      Op::kWhere, {g.Binary(Op::kCmpLt, in[0], zero), minus_one, in[0]});
+  const NodeId not_above = g.Add(Op::kWhere, {g.Binary(Op::kCmpLt, in[0], zero), minus_one, in[0]});
   return g.Add(Op::kWhere, {g.Binary(Op::kCmpLt, zero, in[0]), one, not_above});
 }
 
@@ -138,16 +137,21 @@ NodeId Cos(Graph& g, Operands in, const Attributes&) {
   return g.Binary(Op::kAdd, twice, FullLike(g, 1, in[0]));
 }
 
-// -|a| by a select, whose slope at 0 is -1 (that of max(a, -a) would be 0).
-NodeId NegAbs(Graph& g, NodeId a, NodeId negative) {
-  return g.Add(Op::kWhere, {negative, a, g.Unary(Op::kNeg, a)});
+// e^-|a|, at most 1. The sign goes into the constant, so that the slope of -|a| at 0 is -1 (that of
+// max(a, -a) would be 0).
+NodeId ExpOfNegAbs(Graph& g, NodeId a, NodeId negative) {
+  const NodeId up = FullLike(g, std::numbers::log2e, a);
+  const NodeId down = FullLike(g, -std::numbers::log2e, a);
+  return g.Unary(Op::kExp2, g.Binary(Op::kMul, a, g.Add(Op::kWhere, {negative, up, down})));
 }
 
+// 1 / (1 + e^-|a|), times e^-|a| where a < 0.
 NodeId Sigmoid(Graph& g, Operands in, const Attributes&) {
   const NodeId negative = IsNegative(g, in[0]);
-  const NodeId e = Apply(g, "exp", {NegAbs(g, in[0], negative)});
-  const NodeId r = g.Unary(Op::kRecip, g.Binary(Op::kAdd, e, FullLike(g, 1, e)));
-  return g.Add(Op::kWhere, {negative, g.Binary(Op::kMul, e, r), r});
+  const NodeId e = ExpOfNegAbs(g, in[0], negative);
+  const NodeId one = FullLike(g, 1, e);
+  const NodeId r = g.Unary(Op::kRecip, g.Binary(Op::kAdd, e, one));
+  return g.Binary(Op::kMul, r, g.Add(Op::kWhere, {negative, e, one}));
 }
 
 NodeId Tanh(Graph& g, Operands in, const Attributes&) {
@@ -158,7 +162,7 @@ NodeId Tanh(Graph& g, Operands in, const Attributes&) {
 // log(1 + e^a) = relu(a) + log(1 + e^-|a|)
 NodeId Softplus(Graph& g, Operands in, const Attributes&) {
   const NodeId negative = IsNegative(g, in[0]);
-  const NodeId e = Apply(g, "exp", {NegAbs(g, in[0], negative)});
+  const NodeId e = ExpOfNegAbs(g, in[0], negative);
   const NodeId log = Apply(g, "log", {g.Binary(Op::kAdd, e, FullLike(g, 1, e))});
   const NodeId above = g.Add(Op::kWhere, {negative, FullLike(g, 0, in[0]), in[0]});
   return g.Binary(Op::kAdd, above, log);
@@ -166,11 +170,10 @@ NodeId Softplus(Graph& g, Operands in, const Attributes&) {
 
 // Everything below the least positive number of the dtype is 0; a NaN is below nothing.
 NodeId Relu(Graph& g, Operands in, const Attributes&) {
-  const double least = g.node(in[0]).dtype == DType::kF32
-                           ? double{std::numeric_limits<float>::denorm_min()}
-                       : g.node(in[0]).dtype == DType::kF64
-                           ? std::numeric_limits<double>::denorm_min()
-                           : 1;
+  const double least =
+      g.node(in[0]).dtype == DType::kF32   ? double{std::numeric_limits<float>::denorm_min()}
+      : g.node(in[0]).dtype == DType::kF64 ? std::numeric_limits<double>::denorm_min()
+                                           : 1;
   const NodeId below = g.Binary(Op::kCmpLt, in[0], FullLike(g, least, in[0]));
   return g.Add(Op::kWhere, {below, FullLike(g, 0, in[0]), in[0]});
 }

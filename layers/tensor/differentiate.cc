@@ -61,7 +61,7 @@ std::vector<NodeId> Reverse::Run(NodeId loss, std::span<const NodeId> wrt) {
     if (!depends_[id] || !gradient_[id]) continue;
     const Value g = *gradient_[id];
     const std::string name = graph_.node(id).name;
-    if (g.IsPlainNode() && !name.empty()) b_.Name(g.node, "d_" + name);
+    if (!b_.IsPending(g) && !name.empty()) b_.Name(g.node, "d_" + name);
     Visit(id, g);
   }
   std::vector<NodeId> results;

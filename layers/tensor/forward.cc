@@ -188,8 +188,7 @@ Tangents ForwardDifferentiate(Graph& graph, std::span<const NodeId> outputs,
       for (NodeId& id : *list) id = ids[id];
     }
   }
-  tangents.nodes =
-      Forward(graph).Run(tangents.outputs, tangents.wrt, tangents.directions);
+  tangents.nodes = Forward(graph).Run(tangents.outputs, tangents.wrt, tangents.directions);
   return tangents;
 }
 

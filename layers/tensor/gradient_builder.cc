@@ -67,16 +67,29 @@ Value GradientBuilder::UniformLike(double value, const Value& like) const {
 }
 
 NodeId GradientBuilder::Node(const Value& value) {
-  if (value.factor) {
-    return Apply(Op::kMul, {value.node, Node(UniformLike(*value.factor, value))}).node;
+  if (value.node != Value::kNoNode) {
+    NodeId node = value.node;
+    if (graph_.node(node).shape != value.shape) {
+      node = ApplyInts(Op::kReshape, {node}, value.shape).node;
+    }
+    if (!value.factor) return node;
+    if (value.factor != -1.0) {
+      return Apply(Op::kMul, {node, Node(UniformLike(*value.factor, value))}).node;
+    }
+    const tensor::Node& negated = graph_.node(node);
+    return negated.op == Op::kNeg ? negated.inputs[0] : Apply(Op::kNeg, {node}).node;
   }
-  if (value.node != Value::kNoNode) return value.node;
   Attributes attr;
   attr.scalar = *value.uniform;
   attr.dtype = value.dtype;
   const NodeId scalar = Apply(Op::kConst, {}, attr).node;
   if (value.shape.empty()) return scalar;
   return ApplyInts(Op::kExpand, {scalar}, value.shape).node;
+}
+
+bool GradientBuilder::IsPending(const Value& value) const {
+  return value.node == Value::kNoNode || value.factor ||
+         graph_.node(value.node).shape != value.shape;
 }
 
 void GradientBuilder::Name(NodeId id, const std::string& name) {
@@ -107,30 +120,39 @@ Value GradientBuilder::Add(const Value& a, const Value& b) {
 
 Value GradientBuilder::Mul(const Value& a, const Value& b) {
   if (a.uniform && b.uniform) return UniformLike(*a.uniform * *b.uniform, a);
-  if (a.uniform == 1.0) return b;
-  if (b.uniform == 1.0) return a;
-  if (a.uniform == -1.0) return Neg(b);
-  if (b.uniform == -1.0) return Neg(a);
-  if (!a.uniform && !b.uniform) {
-    const NodeId left = Node(a);
-    return Apply(Op::kMul, {left, Node(b)});
+  if (a.uniform) return MulFactor(b, *a.uniform);
+  if (b.uniform) return MulFactor(a, *b.uniform);
+  const bool negative = (a.factor == -1.0) != (b.factor == -1.0);
+  Value left = a;
+  Value right = b;
+  if (left.factor == -1.0) left.factor.reset();
+  if (right.factor == -1.0) right.factor.reset();
+  const NodeId first = Node(left);
+  const Value product = Apply(Op::kMul, {first, Node(right)});
+  return negative ? Neg(product) : product;
+}
+
+Value GradientBuilder::MulFactor(const Value& a, double factor) {
+  Value product = a;
+  if (!a.factor) {
+    product.factor = factor;
+  } else {
+    // Signs combine exactly; other factors only where they cancel.
+    const double both = RoundToDType(*a.factor * factor, a.dtype);
+    if (std::abs(*a.factor) == 1 || std::abs(factor) == 1 || std::abs(both) == 1) {
+      product.factor = both;
+    } else {
+      product = Of(Node(a));
+      product.factor = factor;
+    }
   }
-  Value product = a.uniform ? b : a;
-  const double factor = a.uniform ? *a.uniform : *b.uniform;
-  if (product.factor && RoundToDType(*product.factor * factor, product.dtype) == 1.0) {
-    product.factor.reset();
-    return product;
-  }
-  product.node = Node(product);
-  product.factor = factor;
+  if (product.factor == 1.0) product.factor.reset();
   return product;
 }
 
 Value GradientBuilder::Neg(const Value& a) {
   if (a.uniform) return UniformLike(-*a.uniform, a);
-  const NodeId node = Node(a);
-  if (graph_.node(node).op == Op::kNeg) return Of(graph_.node(node).inputs[0]);
-  return Apply(Op::kNeg, {node});
+  return MulFactor(a, -1);
 }
 
 Value GradientBuilder::Recip(const Value& a) { return Unary(Op::kRecip, a); }
@@ -193,10 +215,10 @@ Value GradientBuilder::ReduceSum(const Value& a, const std::vector<int64_t>& axe
 Value GradientBuilder::Reshape(const Value& a, const Shape& shape) {
   if (a.shape == shape) return a;
   if (a.uniform) return Uniform(*a.uniform, a.dtype, shape);
-  const NodeId from = Node(a);
-  const tensor::Node& node = graph_.node(from);
-  if (node.op == Op::kReshape) return Reshape(Of(node.inputs[0]), shape);
-  return ApplyInts(Op::kReshape, {from}, shape);
+  Value reshaped = a;
+  if (graph_.node(a.node).op == Op::kReshape) reshaped.node = graph_.node(a.node).inputs[0];
+  reshaped.shape = shape;
+  return reshaped;
 }
 
 Value GradientBuilder::Expand(const Value& a, const Shape& shape) {
@@ -237,7 +259,8 @@ Value GradientBuilder::Pad(const Value& a, const std::vector<int64_t>& padding) 
 Value GradientBuilder::Slice(const Value& a, const std::vector<int64_t>& ranges) {
   bool whole = true;
   for (size_t i = 0; i < a.shape.size(); ++i) {
-    whole = whole && ranges[3 * i] == 0 && ranges[3 * i + 1] == a.shape[i] && ranges[3 * i + 2] == 1;
+    whole =
+        whole && ranges[3 * i] == 0 && ranges[3 * i + 1] == a.shape[i] && ranges[3 * i + 2] == 1;
   }
   if (whole) return a;
   return ApplyInts(Op::kSlice, {Node(a)}, ranges);

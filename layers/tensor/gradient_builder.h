@@ -5,12 +5,14 @@
 // of ones cost nothing, and a product with 1 is its other factor. Only simplifications that change
 // no bit (NaN and infinities included) are made:
 //
-//   1 * x = x    -(-x) = x    c * d and c + d of known numbers    sum of n equal powers of two
+//   1 * x = x    -(-x) = x    (-x) * y = -(x * y)    c * d and c + d of known numbers
+//   the sum of n equal powers of two
 //   movement of a known number, permute of permute, reshape of reshape, identities of both
 //
 // with one exception: (x * c) * d = x where c * d rounds to 1, which makes the derivative of
 // exp(x) = exp2(x log2 e) the exponential itself instead of exp2's, times ln 2, times log2 e. So
-// that no product is written in vain, a known factor stays pending until the value is used.
+// that nothing is written in vain, a known factor (-1: a negation) and a reshape stay pending until
+// the value is used.
 //
 // Equal applications are one node, and forward nodes are reused.
 #pragma once
@@ -29,12 +31,10 @@ struct Value {
   static constexpr NodeId kNoNode = ~NodeId{0};
 
   DType dtype = DType::kF32;
-  Shape shape;
+  Shape shape;                    // the node's may differ: a reshape is then pending
   std::optional<double> uniform;  // every element, when known
   NodeId node = kNoNode;          // always there when the elements are not known
   std::optional<double> factor;   // pending: the value is node * factor
-
-  bool IsPlainNode() const { return !uniform && !factor; }
 };
 
 class GradientBuilder {
@@ -47,7 +47,8 @@ class GradientBuilder {
   Value Of(NodeId id) const;  // a node, known to be uniform where its definition says so
   Value Uniform(double value, DType dtype, Shape shape) const;
   Value UniformLike(double value, const Value& like) const;
-  NodeId Node(const Value& value);  // appends what is missing
+  NodeId Node(const Value& value);           // appends what is missing
+  bool IsPending(const Value& value) const;  // would Node() append, or find, another node?
   // Gives a node made here the name, unless it has been given one or the name is taken.
   void Name(NodeId id, const std::string& name);
 
@@ -80,12 +81,13 @@ class GradientBuilder {
   using Key = std::tuple<Op, std::vector<NodeId>, std::vector<int64_t>, int64_t, uint64_t, DType>;
 
   static Key KeyOf(Op op, const std::vector<NodeId>& inputs, const Attributes& attr);
+  Value MulFactor(const Value& a, double factor);  // a is not uniform
   Value Apply(Op op, std::vector<NodeId> inputs, Attributes attr = {});
   Value ApplyInts(Op op, std::vector<NodeId> inputs, std::vector<int64_t> ints);
   void Record(NodeId id);
 
   Graph& graph_;
-  const NodeId first_;  // nodes from here on are ours
+  const NodeId first_;                          // nodes from here on are ours
   std::vector<std::optional<double>> uniform_;  // by node
   std::vector<bool> named_;                     // by node: has been given a name here
   std::map<Key, NodeId> applications_;

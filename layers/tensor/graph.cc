@@ -45,7 +45,8 @@ NodeId Graph::AddLiteral(double value, DType dtype, support::Span span) {
 
 NodeId Graph::Append(Node node) {
   for (NodeId input : node.inputs) {
-    if (input >= nodes_.size()) throw ShapeError("operand %" + std::to_string(input) + " is no node");
+    if (input >= nodes_.size())
+      throw ShapeError("operand %" + std::to_string(input) + " is no node");
   }
   if (by_name_.contains(node.name)) {
     throw ShapeError("the name '" + node.name + "' is taken already; choose another");
@@ -205,8 +206,8 @@ class GraphRewriter {
     std::vector<NodeId> parameters;
     for (NodeId input : inputs) {
       const Node& operand = to_.node(input);
-      parameters.push_back(body.AddInput("p" + std::to_string(parameters.size()), operand.dtype,
-                                         operand.shape));
+      parameters.push_back(
+          body.AddInput("p" + std::to_string(parameters.size()), operand.dtype, operand.shape));
     }
     const NodeId root = Definition(node.op).expand(body, parameters, node.attr);
     std::vector<NodeId> ids = std::move(inputs);  // the parameters are the first nodes of the body

@@ -67,7 +67,7 @@ class Graph {
   NodeId Reshape(NodeId a, Shape shape, std::string name = {});
   NodeId Expand(NodeId a, Shape shape, std::string name = {});
   NodeId Permute(NodeId a, std::vector<int64_t> order, std::string name = {});
-  NodeId Transpose(NodeId a, std::string name = {});               // swaps the last two axes
+  NodeId Transpose(NodeId a, std::string name = {});  // swaps the last two axes
   NodeId ReduceSum(NodeId a, std::vector<int64_t> axes, std::string name = {});
   NodeId ReduceMax(NodeId a, std::vector<int64_t> axes, std::string name = {});
   NodeId Matmul(NodeId a, NodeId b, std::string name = {});

@@ -172,8 +172,7 @@ class Interpreter {
   std::vector<Array> values_;
 };
 
-std::vector<Array> Interpreter::Run(std::span<const Array> inputs,
-                                    std::span<const NodeId> wanted) {
+std::vector<Array> Interpreter::Run(std::span<const Array> inputs, std::span<const NodeId> wanted) {
   if (inputs.size() != graph_.inputs().size()) {
     throw ShapeError("the graph has " + std::to_string(graph_.inputs().size()) + " inputs, got " +
                      std::to_string(inputs.size()));
@@ -274,8 +273,8 @@ Array Interpreter::Elementwise(const Node& node) {
   };
   const auto compare = [&](auto of_floats, auto of_ints) {
     for (size_t i = 0; i < count; ++i) {
-      out.ints[i] = IsFloat(a.dtype) ? of_floats(a.floats[i], b.floats[i])
-                                     : of_ints(a.ints[i], b.ints[i]);
+      out.ints[i] =
+          IsFloat(a.dtype) ? of_floats(a.floats[i], b.floats[i]) : of_ints(a.ints[i], b.ints[i]);
     }
   };
   const DType dtype = node.dtype;
@@ -283,24 +282,34 @@ Array Interpreter::Elementwise(const Node& node) {
   using U = uint64_t;
   switch (node.op) {
     case Op::kAdd:
-      if (is_float) floats([](double x, double y) { return x + y; });
-      else ints([](int64_t x, int64_t y) { return U(x) + U(y); });
+      if (is_float)
+        floats([](double x, double y) { return x + y; });
+      else
+        ints([](int64_t x, int64_t y) { return U(x) + U(y); });
       break;
     case Op::kMul:
-      if (is_float) floats([](double x, double y) { return x * y; });
-      else ints([](int64_t x, int64_t y) { return U(x) * U(y); });
+      if (is_float)
+        floats([](double x, double y) { return x * y; });
+      else
+        ints([](int64_t x, int64_t y) { return U(x) * U(y); });
       break;
     case Op::kNeg:
-      if (is_float) floats([](double x, double) { return -x; });
-      else ints([](int64_t x, int64_t) { return U{0} - U(x); });
+      if (is_float)
+        floats([](double x, double) { return -x; });
+      else
+        ints([](int64_t x, int64_t) { return U{0} - U(x); });
       break;
     case Op::kMax:
-      if (is_float) floats(FloatMax);
-      else ints([&](int64_t x, int64_t y) { return IntLess(x, y, dtype) ? y : x; });
+      if (is_float)
+        floats(FloatMax);
+      else
+        ints([&](int64_t x, int64_t y) { return IntLess(x, y, dtype) ? y : x; });
       break;
     case Op::kMod:
-      if (is_float) floats([](double x, double y) { return std::fmod(x, y); });
-      else ints([&](int64_t x, int64_t y) { return IntMod(x, y, dtype); });
+      if (is_float)
+        floats([](double x, double y) { return std::fmod(x, y); });
+      else
+        ints([&](int64_t x, int64_t y) { return IntMod(x, y, dtype); });
       break;
     case Op::kRecip:
       floats([](double x, double) { return 1 / x; });
@@ -334,8 +343,10 @@ Array Interpreter::Where(const Node& node) {
   const Array& chosen = In(node, 1);
   for (size_t i = 0; i < condition.ints.size(); ++i) {
     if (condition.ints[i] == 0) continue;
-    if (IsFloat(out.dtype)) out.floats[i] = chosen.floats[i];
-    else out.ints[i] = chosen.ints[i];
+    if (IsFloat(out.dtype))
+      out.floats[i] = chosen.floats[i];
+    else
+      out.ints[i] = chosen.ints[i];
   }
   return out;
 }
@@ -346,8 +357,10 @@ Array Interpreter::Cast(const Node& node) {
   const size_t count = static_cast<size_t>(NumElements(node.shape));
   for (size_t i = 0; i < count; ++i) {
     if (IsFloat(a.dtype)) {
-      if (IsFloat(out.dtype)) out.floats[i] = Round(a.floats[i], out.dtype);
-      else out.ints[i] = FloatToInt(a.floats[i], out.dtype);
+      if (IsFloat(out.dtype))
+        out.floats[i] = Round(a.floats[i], out.dtype);
+      else
+        out.ints[i] = FloatToInt(a.floats[i], out.dtype);
     } else if (IsFloat(out.dtype)) {
       out.floats[i] = out.dtype == DType::kF32 && precision_ == Precision::kOwnDType
                           ? IntToF32(a.ints[i], a.dtype)
@@ -367,12 +380,18 @@ Array Interpreter::Bitcast(const Node& node) {
   const bool wide = SizeOf(node.dtype) == 8;
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = 0;
-    if (!IsFloat(a.dtype)) bits = static_cast<uint64_t>(a.ints[i]);
-    else if (wide) bits = std::bit_cast<uint64_t>(a.floats[i]);
-    else bits = std::bit_cast<uint32_t>(static_cast<float>(a.floats[i]));
-    if (!IsFloat(out.dtype)) out.ints[i] = Wrap(bits, out.dtype);
-    else if (wide) out.floats[i] = std::bit_cast<double>(bits);
-    else out.floats[i] = std::bit_cast<float>(static_cast<uint32_t>(bits));
+    if (!IsFloat(a.dtype))
+      bits = static_cast<uint64_t>(a.ints[i]);
+    else if (wide)
+      bits = std::bit_cast<uint64_t>(a.floats[i]);
+    else
+      bits = std::bit_cast<uint32_t>(static_cast<float>(a.floats[i]));
+    if (!IsFloat(out.dtype))
+      out.ints[i] = Wrap(bits, out.dtype);
+    else if (wide)
+      out.floats[i] = std::bit_cast<double>(bits);
+    else
+      out.floats[i] = std::bit_cast<float>(static_cast<uint32_t>(bits));
   }
   return out;
 }
@@ -402,8 +421,7 @@ Array Interpreter::ReduceOp(const Node& node) {
     } else if (is_max) {
       if (IntLess(out.ints[to], a.ints[from], a.dtype)) out.ints[to] = a.ints[from];
     } else {
-      out.ints[to] = Wrap(static_cast<uint64_t>(out.ints[to]) +
-                              static_cast<uint64_t>(a.ints[from]),
+      out.ints[to] = Wrap(static_cast<uint64_t>(out.ints[to]) + static_cast<uint64_t>(a.ints[from]),
                           out.dtype);
     }
   });
@@ -471,8 +489,10 @@ Array Interpreter::Movement(const Node& node) {
   }
   Array out = Array::Zeros(node.dtype, node.shape);
   ForEachStrided(node.shape, strides, start, [&](int64_t to, int64_t from) {
-    if (IsFloat(a.dtype)) out.floats[to] = a.floats[from];
-    else out.ints[to] = a.ints[from];
+    if (IsFloat(a.dtype))
+      out.floats[to] = a.floats[from];
+    else
+      out.ints[to] = a.ints[from];
   });
   return out;
 }
@@ -486,8 +506,10 @@ Array Interpreter::Pad(const Node& node) {
     start += strides[axis] * node.attr.ints[2 * axis];
   }
   ForEachStrided(a.shape, strides, start, [&](int64_t from, int64_t to) {
-    if (IsFloat(a.dtype)) out.floats[to] = a.floats[from];
-    else out.ints[to] = a.ints[from];
+    if (IsFloat(a.dtype))
+      out.floats[to] = a.floats[from];
+    else
+      out.ints[to] = a.ints[from];
   });
   return out;
 }
@@ -539,8 +561,10 @@ Array Interpreter::Iota(const Node& node) {
   std::vector<int64_t> strides(node.shape.size());
   strides[node.attr.axis] = 1;
   ForEachStrided(node.shape, strides, 0, [&](int64_t to, int64_t count) {
-    if (IsFloat(node.dtype)) out.floats[to] = Round(static_cast<double>(count), node.dtype);
-    else out.ints[to] = Wrap(static_cast<uint64_t>(count), node.dtype);
+    if (IsFloat(node.dtype))
+      out.floats[to] = Round(static_cast<double>(count), node.dtype);
+    else
+      out.ints[to] = Wrap(static_cast<uint64_t>(count), node.dtype);
   });
   return out;
 }
@@ -565,8 +589,10 @@ Array Array::Ints(DType dtype, Shape shape, std::vector<int64_t> values) {
 Array Array::Zeros(DType dtype, Shape shape) {
   Array array{dtype, std::move(shape), {}, {}};
   const size_t count = static_cast<size_t>(NumElements(array.shape));
-  if (IsFloat(dtype)) array.floats.resize(count);
-  else array.ints.resize(count);
+  if (IsFloat(dtype))
+    array.floats.resize(count);
+  else
+    array.ints.resize(count);
   return array;
 }
 

@@ -38,7 +38,6 @@ std::vector<Array> EvaluateNodes(const Graph& graph, std::span<const Array> inpu
                                  std::span<const NodeId> nodes, Precision precision);
 
 // The values of the graph's outputs, in declaration order.
-std::vector<Array> Evaluate(const Graph& graph, std::span<const Array> inputs,
-                            Precision precision);
+std::vector<Array> Evaluate(const Graph& graph, std::span<const Array> inputs, Precision precision);
 
 }  // namespace l3c::tensor

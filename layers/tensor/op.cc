@@ -49,7 +49,8 @@ constexpr PrimitiveEntry kPrimitives[] = {
     {Op::kMatmul, "matmul", "", kContraction, 2, AttrForm::kNone,
      "[..., m, k] x [..., k, n] -> [..., m, n]"},
     {Op::kReshape, "reshape", "", kMovement, 1, AttrForm::kShape, "same elements, other extents"},
-    {Op::kPermute, "permute", "", kMovement, 1, AttrForm::kShape, "axis i of the result is axis p[i]"},
+    {Op::kPermute, "permute", "", kMovement, 1, AttrForm::kShape,
+     "axis i of the result is axis p[i]"},
     {Op::kExpand, "expand", "tensor_broadcast", kMovement, 1, AttrForm::kShape,
      "repeats along axes of extent 1 and new leading axes"},
     {Op::kPad, "pad", "", kMovement, 1, AttrForm::kPadding, "zeros before and after each axis"},
@@ -90,8 +91,8 @@ class Registry {
       Register({p.op, p.name, p.l1_name, p.op_class, p.arity, p.doc, nullptr, p.attr_form});
     }
     for (const DerivedEntry& d : BuiltinDerived()) {
-      Register({Op::kFirstDerived, std::string(d.name), "", d.op_class, d.arity,
-                std::string(d.doc), d.expand, d.attr_form});
+      Register({Op::kFirstDerived, std::string(d.name), "", d.op_class, d.arity, std::string(d.doc),
+                d.expand, d.attr_form});
     }
   }
 
@@ -116,8 +117,9 @@ std::vector<Op> AllOps() {
   return ops;
 }
 
-Op RegisterDerived(std::string name, int arity, std::string doc,
-                   std::function<NodeId(Graph&, std::span<const NodeId>, const Attributes&)> expand) {
+Op RegisterDerived(
+    std::string name, int arity, std::string doc,
+    std::function<NodeId(Graph&, std::span<const NodeId>, const Attributes&)> expand) {
   return Registry::Get().Register({Op::kFirstDerived, std::move(name), "", OpClass::kElementwise,
                                    arity, std::move(doc), std::move(expand), AttrForm::kNone});
 }

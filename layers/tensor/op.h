@@ -23,33 +23,46 @@ using NodeId = uint32_t;
 
 enum class Op : uint16_t {
   // leaves
-  kInput,     // named input of the graph
-  kConst,     // scalar constant: attr.scalar, attr.dtype; shape []
-  kIota,      // attr.ints = shape, counts along attr.axis; attr.dtype
-  kRandom,    // Philox4x32-10 uniform in [0,1): attr.ints = shape; inputs: key (u64 scalar)
+  kInput,   // named input of the graph
+  kConst,   // scalar constant: attr.scalar, attr.dtype; shape []
+  kIota,    // attr.ints = shape, counts along attr.axis; attr.dtype
+  kRandom,  // Philox4x32-10 uniform in [0,1): attr.ints = shape; inputs: key (u64 scalar)
   // elementwise; operands have the same shape and, but for where and cast, the same dtype.
   // max is NaN when either operand is, and +0 is greater than -0; mod has the sign of the dividend
   // (C's fmod and %), and an integer modulo zero is 0. Integers wrap. On bool, add and max are
   // "or", mul is "and". A cast to an integer truncates towards zero and saturates, NaN gives 0;
   // a cast to bool is "is not zero".
-  kAdd, kMul, kNeg, kRecip, kMax, kMod, kExp2, kLog2, kSin, kSqrt, kCmpLt, kCmpNe, kWhere,
-  kCast,      // attr.dtype
-  kBitcast,   // attr.dtype
+  kAdd,
+  kMul,
+  kNeg,
+  kRecip,
+  kMax,
+  kMod,
+  kExp2,
+  kLog2,
+  kSin,
+  kSqrt,
+  kCmpLt,
+  kCmpNe,
+  kWhere,
+  kCast,     // attr.dtype
+  kBitcast,  // attr.dtype
   // reductions over attr.ints (axes, ascending, at least one); the axes disappear. The sum of
   // nothing is 0, the max of nothing the lowest value (-inf); max propagates NaN
-  kReduceSum, kReduceMax,
+  kReduceSum,
+  kReduceMax,
   // [..., m, k] x [..., k, n] -> [..., m, n]; batch extents equal
   kMatmul,
   // movement: no arithmetic
-  kReshape,   // attr.ints = new shape
-  kPermute,   // attr.ints = permutation
-  kExpand,    // attr.ints = new shape; numpy's right-aligned broadcasting, rank may grow
-  kPad,       // attr.ints = before0, after0, before1, …; fills with zero
-  kSlice,     // attr.ints = start0, stop0, step0, start1, …; step > 0
-  kFlip,      // attr.ints = axes
+  kReshape,  // attr.ints = new shape
+  kPermute,  // attr.ints = permutation
+  kExpand,   // attr.ints = new shape; numpy's right-aligned broadcasting, rank may grow
+  kPad,      // attr.ints = before0, after0, before1, …; fills with zero
+  kSlice,    // attr.ints = start0, stop0, step0, start1, …; step > 0
+  kFlip,     // attr.ints = axes
   // indexing
-  kGather,      // (x[n, …], index i32/i64 [k…]) -> [k…, …]; out of range reads 0
-  kScatterAdd,  // (index [k…], updates [k…, …]) -> attr.ints; deterministic, ascending k
+  kGather,        // (x[n, …], index i32/i64 [k…]) -> [k…, …]; out of range reads 0
+  kScatterAdd,    // (index [k…], updates [k…, …]) -> attr.ints; deterministic, ascending k
   kFirstDerived,  // ids from here on are registered at start-up, see RegisterDerived
 };
 
@@ -74,15 +87,22 @@ enum class AttrForm : uint8_t {
   kSlice,         // [[start, stop, step], …]
 };
 
-enum class OpClass : uint8_t { kLeaf, kElementwise, kReduction, kContraction, kMovement, kIndexing };
+enum class OpClass : uint8_t {
+  kLeaf,
+  kElementwise,
+  kReduction,
+  kContraction,
+  kMovement,
+  kIndexing
+};
 
 struct OpDef {
   Op op;
-  std::string name;       // "add"; the L1 spelling is "tensor_" + name unless l1_name is set
-  std::string l1_name;    // "tensor_broadcast" for expand, "tensor_transpose", …
+  std::string name;     // "add"; the L1 spelling is "tensor_" + name unless l1_name is set
+  std::string l1_name;  // "tensor_broadcast" for expand, "tensor_transpose", …
   OpClass op_class;
   int arity;
-  std::string doc;        // one line
+  std::string doc;  // one line
   // Derived ops only: appends the expansion to `graph`, returns its root.
   std::function<NodeId(Graph& graph, std::span<const NodeId> inputs, const Attributes&)> expand;
   AttrForm attr_form = AttrForm::kNone;
@@ -91,13 +111,14 @@ struct OpDef {
 inline bool IsDerived(Op op) { return op >= Op::kFirstDerived; }
 
 const OpDef& Definition(Op op);
-std::optional<Op> FindOp(std::string_view name);       // by name ("add") or L1 spelling
-std::vector<Op> AllOps();                              // in table order
+std::optional<Op> FindOp(std::string_view name);  // by name ("add") or L1 spelling
+std::vector<Op> AllOps();                         // in table order
 
 // Adds a derived, elementwise-by-expansion op. The name must be new (else std::invalid_argument).
 // Its L1 spelling is "tensor_" + name. Not thread-safe: call before graphs are built (static
 // initialisation or a test's set-up).
-Op RegisterDerived(std::string name, int arity, std::string doc,
-                   std::function<NodeId(Graph&, std::span<const NodeId>, const Attributes&)> expand);
+Op RegisterDerived(
+    std::string name, int arity, std::string doc,
+    std::function<NodeId(Graph&, std::span<const NodeId>, const Attributes&)> expand);
 
 }  // namespace l3c::tensor

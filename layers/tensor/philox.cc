@@ -142,8 +142,7 @@ void FillUniform(uint64_t seed, uint64_t stream, float low, float high, std::spa
   for (float& value : out) value = low + (high - low) * random.NextUniform();
 }
 
-void FillNormal(uint64_t seed, uint64_t stream, float mean, float deviation,
-                std::span<float> out) {
+void FillNormal(uint64_t seed, uint64_t stream, float mean, float deviation, std::span<float> out) {
   PhiloxStream random(seed, stream);
   for (float& value : out) value = mean + deviation * random.NextNormal();
 }

@@ -34,7 +34,7 @@ class PhiloxStream {
   uint32_t NextWord();
   uint64_t NextWord64();
   float NextUniform() { return UniformFromWord(NextWord()); }  // [0, 1), 24 bits
-  float NextNormal();        // mean 0, variance 1; Box-Muller in double, two words a pair of draws
+  float NextNormal();  // mean 0, variance 1; Box-Muller in double, two words a pair of draws
   uint64_t NextBelow(uint64_t n);  // uniform in [0, n) without bias; n > 0
 
  private:

@@ -114,9 +114,9 @@ class Rule {
   void NormaliseAxes() {
     for (int64_t& axis : node_.attr.ints) axis = NormaliseAxis(axis, RankOf(0));
     std::sort(node_.attr.ints.begin(), node_.attr.ints.end());
-    Require(std::adjacent_find(node_.attr.ints.begin(), node_.attr.ints.end()) ==
-                node_.attr.ints.end(),
-            "an axis is named twice in " + ShapeToString(node_.attr.ints));
+    Require(
+        std::adjacent_find(node_.attr.ints.begin(), node_.attr.ints.end()) == node_.attr.ints.end(),
+        "an axis is named twice in " + ShapeToString(node_.attr.ints));
     Require(!node_.attr.ints.empty(), "needs at least one axis");
   }
   int64_t NormaliseAxis(int64_t axis, int64_t rank) const {
@@ -212,9 +212,10 @@ void Rule::InferConst() {
     if (dtype == DType::kU32) high = 4294967295.0;
     if (dtype == DType::kI32) low = -2147483648.0, high = 2147483647.0;
     if (dtype == DType::kI64) low = -kExact;
-    Require(value == std::trunc(value) && value >= low && value <= high,
-            "the value does not fit " + std::string(DTypeName(dtype)) +
-                (dtype == DType::kI64 || dtype == DType::kU64 ? ", whose constants go to 2^53" : ""));
+    Require(
+        value == std::trunc(value) && value >= low && value <= high,
+        "the value does not fit " + std::string(DTypeName(dtype)) +
+            (dtype == DType::kI64 || dtype == DType::kU64 ? ", whose constants go to 2^53" : ""));
     value += 0.0;  // an integer has no negative zero
   }
   node_.dtype = dtype;
@@ -276,8 +277,10 @@ void Rule::InferMatmul() {
   const int64_t k = a.back();
   if (k != b[b.size() - 2]) {
     std::string hint;
-    if (k == b.back()) hint = "; write tensor_transpose(" + NameOf(1) + ")";
-    else if (a[a.size() - 2] == b[b.size() - 2]) hint = "; write tensor_transpose(" + NameOf(0) + ")";
+    if (k == b.back())
+      hint = "; write tensor_transpose(" + NameOf(1) + ")";
+    else if (a[a.size() - 2] == b[b.size() - 2])
+      hint = "; write tensor_transpose(" + NameOf(0) + ")";
     Fail("the inner extents " + std::to_string(k) + " and " + std::to_string(b[b.size() - 2]) +
          " differ" + hint);
   }
@@ -319,8 +322,8 @@ void Rule::InferMovement() {
       node_.shape = ints;
       break;
     case Op::kPad:
-      Require(ints.size() == 2 * rank, "needs [before, after] for each of the " +
-                                           std::to_string(rank) + " axes");
+      Require(ints.size() == 2 * rank,
+              "needs [before, after] for each of the " + std::to_string(rank) + " axes");
       node_.shape = from;
       for (size_t i = 0; i < rank; ++i) {
         Require(ints[2 * i] >= 0 && ints[2 * i + 1] >= 0 && ints[2 * i] <= kMaxElements &&
@@ -330,8 +333,8 @@ void Rule::InferMovement() {
       }
       break;
     case Op::kSlice:
-      Require(ints.size() == 3 * rank, "needs [start, stop, step] for each of the " +
-                                           std::to_string(rank) + " axes");
+      Require(ints.size() == 3 * rank,
+              "needs [start, stop, step] for each of the " + std::to_string(rank) + " axes");
       node_.shape = from;
       for (size_t i = 0; i < rank; ++i) {
         const int64_t start = ints[3 * i];

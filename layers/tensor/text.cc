@@ -306,7 +306,8 @@ class ApplicationBuilder {
     if (argument.kind != Argument::Kind::kList) Fail("expected a list of lists");
     std::vector<int64_t> ints;
     for (const Argument& group : argument.list) {
-      if (group.list.size() != width) Fail("expected " + std::to_string(width) + " integers an axis");
+      if (group.list.size() != width)
+        Fail("expected " + std::to_string(width) + " integers an axis");
       AppendInts(group, ints);
     }
     return ints;

@@ -46,9 +46,9 @@ struct Argument {
 std::string PrintApplication(const Graph& graph, NodeId id);
 
 // Appends the application of the op spelled `op` ("tensor_add") to the graph. A number where an
-// operand belongs becomes a scalar literal: u64 as the key of tensor_random, else of the dtype of the
-// first other operand that is not bool, else f32. Throws ShapeError: no such op, wrong arguments,
-// or the op's own rule; unused literals may then be left in the graph.
+// operand belongs becomes a scalar literal: u64 as the key of tensor_random, else of the dtype of
+// the first other operand that is not bool, else f32. Throws ShapeError: no such op, wrong
+// arguments, or the op's own rule; unused literals may then be left in the graph.
 NodeId BuildApplication(Graph& graph, std::string_view op, std::span<const Argument> arguments,
                         std::string name = {}, support::Span span = {});
 

@@ -28,7 +28,8 @@ NodeId WeightedSum(Graph& g, NodeId value) {
   attr.ints = {NumElements(shape)};
   attr.dtype = DType::kF64;
   const NodeId count = g.Add(Op::kIota, {}, attr);
-  const NodeId weights = g.Unary(Op::kSin, Apply(g, "add", {count, g.Full(0.7, attr.ints, DType::kF64)}));
+  const NodeId weights =
+      g.Unary(Op::kSin, Apply(g, "add", {count, g.Full(0.7, attr.ints, DType::kF64)}));
   const NodeId product = g.Binary(Op::kMul, g.Reshape(value, attr.ints), weights);
   return g.ReduceSum(product, {0});
 }
@@ -85,8 +86,7 @@ void CheckCase(const Case& c) {
   for (size_t i = 0; i < c.shapes.size(); ++i) {
     directions.push_back(tangent.AddInput("v" + std::to_string(i), DType::kF64, c.shapes[i]));
   }
-  const Tangents tangents =
-      ForwardDifferentiate(tangent, std::vector{loss}, ids, directions);
+  const Tangents tangents = ForwardDifferentiate(tangent, std::vector{loss}, ids, directions);
   std::vector<Array> all = inputs;
   PhiloxStream random(23);
   double product = 0;
@@ -98,8 +98,7 @@ void CheckCase(const Case& c) {
       scale += std::abs(got[i].floats[j] * all.back().floats[j]);
     }
   }
-  const double along =
-      EvaluateNodes(tangent, all, tangents.nodes, Precision::kOracle)[0].floats[0];
+  const double along = EvaluateNodes(tangent, all, tangents.nodes, Precision::kOracle)[0].floats[0];
   EXPECT_LT(std::abs(along - product) / scale, 1e-10) << "forward mode";
 }
 
@@ -111,7 +110,8 @@ Build WithInts(const std::string& op, std::vector<int64_t> ints) {
 }
 
 TEST(Differentiate, EveryElementwiseOpAgainstFiniteDifferences) {
-  for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{3, 5}, Shape{1, 13, 1}}) {
+  for (const Shape& shape :
+       {Shape{}, Shape{1}, Shape{7}, Shape{3, 5}, Shape{1, 13, 1}, Shape{0}, Shape{2, 0}}) {
     const std::vector<Shape> one = {shape};
     const std::vector<Shape> two = {shape, shape};
     for (const char* op : {"neg", "sin", "exp2", "exp", "cos", "tanh", "sigmoid", "silu", "gelu",
@@ -127,7 +127,8 @@ TEST(Differentiate, EveryElementwiseOpAgainstFiniteDifferences) {
     CheckCase({"div", two, Elementwise("div"), 0.5, 3});
     CheckCase({"mod", two, Elementwise("mod"), 0.5, 3});
     CheckCase({"where", two, [](Graph& g, const std::vector<NodeId>& in) {
-                 return Apply(g, "where", {Apply(g, "cmplt", in), in[0], Apply(g, "square", {in[1]})});
+                 return Apply(g, "where",
+                              {Apply(g, "cmplt", in), in[0], Apply(g, "square", {in[1]})});
                }});
     CheckCase({"scale", {shape, {}}, Elementwise("scale")});
   }
@@ -142,6 +143,12 @@ TEST(Differentiate, EveryOtherOpAgainstFiniteDifferences) {
   }
   CheckCase({"matmul", {{3, 7}, {7, 2}}, Elementwise("matmul")});
   CheckCase({"matmul 1xn", {{1, 5}, {5, 1}}, Elementwise("matmul")});
+  CheckCase({"matmul of no rows", {{0, 3}, {3, 2}}, Elementwise("matmul")});
+  CheckCase({"matmul over nothing", {{2, 0}, {0, 3}}, Elementwise("matmul")});
+  CheckCase(
+      {"matmul of x transposed", {{7, 3}, {7, 2}}, [](Graph& g, const std::vector<NodeId>& in) {
+         return g.Matmul(g.Transpose(in[0]), in[1]);
+       }});
   CheckCase({"matmul batched", {{2, 1, 3, 2}, {2, 1, 2, 5}}, Elementwise("matmul")});
   CheckCase({"reshape", {{2, 6}}, WithInts("reshape", {3, 4})});
   CheckCase({"permute", {{2, 3, 5}}, WithInts("permute", {2, 0, 1})});
@@ -181,7 +188,8 @@ NodeId LayerNorm(Graph& g, NodeId x, NodeId gamma, NodeId beta) {
   const auto along_rows = [&](NodeId v) { return g.Expand(g.Reshape(v, {shape[0], 1}), shape); };
   const NodeId centred = Apply(g, "sub", {x, along_rows(Apply(g, "reduce_mean", {x}, {1}))});
   const NodeId variance = Apply(g, "reduce_mean", {Apply(g, "square", {centred})}, {1});
-  const NodeId scale = Apply(g, "rsqrt", {g.Binary(Op::kAdd, variance, g.Full(1e-5, {shape[0]}, dtype))});
+  const NodeId scale =
+      Apply(g, "rsqrt", {g.Binary(Op::kAdd, variance, g.Full(1e-5, {shape[0]}, dtype))});
   const NodeId normed = g.Binary(Op::kMul, centred, along_rows(scale));
   return g.Binary(Op::kAdd, g.Binary(Op::kMul, normed, g.Expand(gamma, shape)),
                   g.Expand(beta, shape));
@@ -209,8 +217,14 @@ NodeId Mlp(Graph& g, const std::vector<NodeId>& in) {
   Attributes attr;
   attr.ints = shape;
   attr.dtype = DType::kI32;
-  const NodeId column = [&] { attr.axis = 1; return g.Add(Op::kIota, {}, attr); }();
-  const NodeId row = [&] { attr.axis = 0; return g.Add(Op::kIota, {}, attr); }();
+  const NodeId column = [&] {
+    attr.axis = 1;
+    return g.Add(Op::kIota, {}, attr);
+  }();
+  const NodeId row = [&] {
+    attr.axis = 0;
+    return g.Add(Op::kIota, {}, attr);
+  }();
   const NodeId target = g.Cast(Apply(g, "cmpeq", {row, column}), g.node(logits).dtype);
   const NodeId picked = g.ReduceSum(g.Binary(Op::kMul, target, LogSoftmax(g, logits)), {1});
   return g.Unary(Op::kNeg, Apply(g, "reduce_mean", {picked}));
@@ -294,6 +308,17 @@ TEST(Differentiate, UnusedInputsGetZerosAndIntegersAreRefused) {
             std::string::npos);
 }
 
+// Graphs of a user's size must not exhaust the stack.
+TEST(Differentiate, ALongChainIsWalkedWithoutRecursion) {
+  Graph g;
+  const NodeId x = g.AddInput("x", DType::kF32, {});
+  NodeId y = x;
+  for (int i = 0; i < 50000; ++i) y = g.Unary(Op::kSin, y);
+  const Gradients gradients = Differentiate(g, y, std::vector{x});
+  const std::vector<Array> in = {F32({}, {0.5})};
+  EXPECT_GT(EvaluateNodes(g, in, gradients.nodes, Precision::kOwnDType)[0].floats[0], 0);
+}
+
 // The text that a user would read: no seeds, no products with 1, transposes as views.
 TEST(Differentiate, WritesNoNeedlessOps) {
   Graph g;
@@ -330,7 +355,11 @@ TEST(Differentiate, EveryBackwardNodeOfAnMlpIsUsed) {
     g.AddOutput("d" + std::to_string(i), gradients.nodes[i]);
     EXPECT_EQ(g.node(gradients.nodes[i]).name, "d_x" + std::to_string(i));
   }
-  EXPECT_EQ(RemoveDead(g).size(), g.size());
+  const Graph live = RemoveDead(g);
+  for (NodeId id = static_cast<NodeId>(in.size()); id < g.size(); ++id) {
+    EXPECT_TRUE(live.Find(g.node(id).name))
+        << g.node(id).name << " = " << PrintApplication(g, id) << " is not used";
+  }
 }
 
 TEST(Differentiate, ADoubleTransposeIsNone) {
@@ -387,12 +416,12 @@ TEST(Forward, UnmovedOutputsHaveZeroTangents) {
   const NodeId x = g.AddInput("x", DType::kF32, {2});
   const NodeId v = g.AddInput("v", DType::kF32, {2});
   const NodeId y = g.Unary(Op::kNeg, g.AddInput("z", DType::kF32, {3}));
-  const Tangents tangents =
-      ForwardDifferentiate(g, std::vector{y}, std::vector{x}, std::vector{v});
+  const Tangents tangents = ForwardDifferentiate(g, std::vector{y}, std::vector{x}, std::vector{v});
   const std::vector<Array> in = {F32({2}, {1, 2}), F32({2}, {1, 1}), F32({3}, {1, 2, 3})};
   ExpectSame(EvaluateNodes(g, in, tangents.nodes, Precision::kOwnDType)[0].floats, {0, 0, 0});
-  EXPECT_NE(ErrorOf([&] { ForwardDifferentiate(g, std::vector{y}, std::vector{x}, std::vector{y}); }),
-            "no error");
+  EXPECT_NE(
+      ErrorOf([&] { ForwardDifferentiate(g, std::vector{y}, std::vector{x}, std::vector{y}); }),
+      "no error");
 }
 
 }  // namespace

@@ -87,8 +87,7 @@ void CheckCase(const Json& c, const Build& build, DType dtype) {
   const Array value = EvaluateNodes(g, inputs, std::vector{output}, Precision::kOwnDType)[0];
   EXPECT_LT(NormError(value.floats, ToArray(c.at("output"), dtype).floats), tolerance);
   const Gradients gradients = Differentiate(g, loss, ids);
-  const std::vector<Array> got =
-      EvaluateNodes(g, inputs, gradients.nodes, Precision::kOwnDType);
+  const std::vector<Array> got = EvaluateNodes(g, inputs, gradients.nodes, Precision::kOwnDType);
   for (size_t i = 0; i < ids.size(); ++i) {
     EXPECT_LT(NormError(got[i].floats, ToArray(c.at("gradients")[i], dtype).floats), tolerance)
         << "gradient of input " << i;

@@ -123,7 +123,8 @@ TEST_F(ShapeRules, Indexing) {
 }
 
 TEST_F(ShapeRules, Leaves) {
-  EXPECT_EQ(ErrorOf([&] { g.Const(0.5, DType::kI32); }), "tensor_const(): the value does not fit i32");
+  EXPECT_EQ(ErrorOf([&] { g.Const(0.5, DType::kI32); }),
+            "tensor_const(): the value does not fit i32");
   EXPECT_NE(ErrorOf([&] { g.Const(-1, DType::kU8); }), "no error");
   EXPECT_NE(ErrorOf([&] { g.Const(256, DType::kU8); }), "no error");
   EXPECT_NE(ErrorOf([&] { g.Const(1e17, DType::kI64); }), "no error");
@@ -137,8 +138,7 @@ TEST_F(ShapeRules, Leaves) {
 TEST_F(ShapeRules, BoundsKeepProductsOfExtentsSmall) {
   const int64_t big = int64_t{1} << 40;
   EXPECT_EQ(g.node(In("a", {big})).shape, (Shape{big}));
-  EXPECT_NE(ErrorOf([&] { In("b", {big, 2}); }).find("more than 2^40 elements"),
-            std::string::npos);
+  EXPECT_NE(ErrorOf([&] { In("b", {big, 2}); }).find("more than 2^40 elements"), std::string::npos);
   EXPECT_NE(ErrorOf([&] { In("c", {big, big, 0}); }), "no error") << "though it is empty";
   EXPECT_NE(ErrorOf([&] { In("d", {1, 1, 1, 1, 1, 1, 1, 1, 1}); }).find("rank 9"),
             std::string::npos);

@@ -9,7 +9,7 @@ constexpr auto kOwn = Precision::kOwnDType;
 
 // Runs one op on the given operands.
 Array RunOp(std::string_view op, std::vector<Array> operands, Attributes attr = {},
-          Precision precision = kOwn) {
+            Precision precision = kOwn) {
   Graph g;
   std::vector<NodeId> ids;
   for (const Array& operand : operands) {
@@ -64,8 +64,9 @@ TEST(Elementwise, MaxPropagatesNanAndOrdersZeros) {
 TEST(Elementwise, ModHasTheSignOfTheDividend) {
   ExpectSame(RunOp("mod", {V({5.5, -5.5, 5, 1, kInf}), V({2, 2, -3, kInf, 2})}).floats,
              {1.5, -1.5, 2, 1, kNan});
-  EXPECT_EQ(RunOp("mod", {I(DType::kI32, {7, -7, 7, INT32_MIN}), I(DType::kI32, {3, 3, 0, -1})}).ints,
-            (Ints{1, -1, 0, 0}));
+  EXPECT_EQ(
+      RunOp("mod", {I(DType::kI32, {7, -7, 7, INT32_MIN}), I(DType::kI32, {3, 3, 0, -1})}).ints,
+      (Ints{1, -1, 0, 0}));
   EXPECT_EQ(RunOp("mod", {I(DType::kU64, {-1}), I(DType::kU64, {10})}).ints, (Ints{5}));
 }
 
@@ -82,7 +83,8 @@ TEST(Elementwise, ComparisonsAreFalseOnNanButForNe) {
 
 TEST(Elementwise, IntegersWrap) {
   EXPECT_EQ(RunOp("add", {I(DType::kU8, {250}), I(DType::kU8, {10})}).ints, (Ints{4}));
-  EXPECT_EQ(RunOp("add", {I(DType::kI32, {INT32_MAX}), I(DType::kI32, {1})}).ints, (Ints{INT32_MIN}));
+  EXPECT_EQ(RunOp("add", {I(DType::kI32, {INT32_MAX}), I(DType::kI32, {1})}).ints,
+            (Ints{INT32_MIN}));
   EXPECT_EQ(RunOp("mul", {I(DType::kI64, {INT64_MAX}), I(DType::kI64, {2})}).ints, (Ints{-2}));
   EXPECT_EQ(RunOp("neg", {I(DType::kU32, {1})}).ints, (Ints{4294967295}));
   EXPECT_EQ(RunOp("neg", {I(DType::kI32, {INT32_MIN})}).ints, (Ints{INT32_MIN}));
@@ -179,8 +181,9 @@ TEST(Indexing, GatherReadsZeroOutside) {
 TEST(Indexing, ScatterAddIsAscendingAndDropsOutside) {
   // In this order 2^24 + 1 + 1 is 2^24 in f32; in the other it would be 2^24 + 2.
   const double big = 16777216;
-  ExpectSame(RunOp("scatter_add", {I(DType::kI32, {1, 1, 7, 1, -2}), V({big, 1, 9, 1, 9})}, {2}).floats,
-             {0, big});
+  ExpectSame(
+      RunOp("scatter_add", {I(DType::kI32, {1, 1, 7, 1, -2}), V({big, 1, 9, 1, 9})}, {2}).floats,
+      {0, big});
   ExpectSame(RunOp("scatter_add", {I(DType::kI32, {1, 1, 1}), V({1, 1, big})}, {2}).floats,
              {0, big + 2});
 }
@@ -222,9 +225,9 @@ TEST(Derived, ExpAndLogAtTheEndOfF32) {
 TEST(Derived, SaturatingFunctionsHaveTheirLimits) {
   const Array x = V({-kInf, -1000, -88, 0, 88, 1000, kInf, kNan});
   const Array s = RunOp("sigmoid", {x});
-  ExpectSame({s.floats[0], s.floats[1], s.floats[3], s.floats[4], s.floats[5], s.floats[6],
-              s.floats[7]},
-             {0, 0, 0.5, 1, 1, 1, kNan});
+  ExpectSame(
+      {s.floats[0], s.floats[1], s.floats[3], s.floats[4], s.floats[5], s.floats[6], s.floats[7]},
+      {0, 0, 0.5, 1, 1, 1, kNan});
   EXPECT_GT(s.floats[2], 0);
   ExpectSame(RunOp("tanh", {x}).floats, {-1, -1, -1, 0, 1, 1, 1, kNan});
   ExpectSame(RunOp("relu", {x}).floats, {0, 0, 0, 0, 88, 1000, kInf, kNan});
@@ -264,12 +267,12 @@ TEST(Evaluate, ChecksItsInputs) {
   g.AddOutput("y", g.Unary(Op::kNeg, x));
   EXPECT_EQ(ErrorOf([&] { Evaluate(g, {}, kOwn); }), "the graph has 1 inputs, got 0");
   const Array wrong[] = {V({1, 2, 3})};
-  EXPECT_EQ(ErrorOf([&] { Evaluate(g, wrong, kOwn); }),
-            "input 'x' is declared f32[2], got f32[3]");
+  EXPECT_EQ(ErrorOf([&] { Evaluate(g, wrong, kOwn); }), "input 'x' is declared f32[2], got f32[3]");
   const NodeId big = g.Expand(g.Const(1), {int64_t{1} << 39}, "big");
   const Array right[] = {V({1, 2})};
-  EXPECT_NE(ErrorOf([&] { EvaluateNodes(g, right, std::vector{big}, kOwn); })
-                .find("too large to interpret"),
+  EXPECT_NE(ErrorOf([&] {
+              EvaluateNodes(g, right, std::vector{big}, kOwn);
+            }).find("too large to interpret"),
             std::string::npos);
 }
 

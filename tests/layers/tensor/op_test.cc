@@ -24,10 +24,9 @@ TEST(OpTable, EntriesAreIndexedByOpAndNamedOnce) {
 }
 
 TEST(OpTable, HasTheSpellingsOfTheSpecification) {
-  for (const char* name :
-       {"tensor_matmul", "tensor_add", "tensor_sub", "tensor_mul", "tensor_scale",
-        "tensor_broadcast", "tensor_transpose", "tensor_reduce_mean", "tensor_reduce_sum",
-        "tensor_const"}) {
+  for (const char* name : {"tensor_matmul", "tensor_add", "tensor_sub", "tensor_mul",
+                           "tensor_scale", "tensor_broadcast", "tensor_transpose",
+                           "tensor_reduce_mean", "tensor_reduce_sum", "tensor_const"}) {
     EXPECT_TRUE(FindOp(name).has_value()) << name;
   }
   EXPECT_EQ(FindOp("tensor_broadcast"), Op::kExpand);

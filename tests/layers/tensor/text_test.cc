@@ -84,9 +84,7 @@ TEST_F(TextTest, EveryFormPrintsAndBuildsTheSameNode) {
       {"tensor_random", {A::Node(key), Ints({4, 3})}, "tensor_random(key, [4, 3])"},
       {"tensor_random", {A::Number(7), Ints({2})}, "tensor_random(7, [2])"},
       {"tensor_gather", {X, A::Node(i)}, "tensor_gather(x, i)"},
-      {"tensor_scatter_add",
-       {A::Node(i), A::Node(i), Ints({9})},
-       "tensor_scatter_add(i, i, [9])"},
+      {"tensor_scatter_add", {A::Node(i), A::Node(i), Ints({9})}, "tensor_scatter_add(i, i, [9])"},
   };
   for (const Line& line : lines) {
     const NodeId id = BuildApplication(g, line.op, line.arguments);
