@@ -47,8 +47,12 @@ bool ActionRunner::Act(const Rule& rule, const Action& action) {
       slots_[action.result] = result->bits;
       return true;
     }
-    case Action::Kind::kUnion: graph_.Union(Value{args[0]}, Value{args[1]}); return true;
-    case Action::Kind::kGlobal: slots_[action.result] = action.value.bits; return true;
+    case Action::Kind::kUnion:
+      graph_.Union(Value{args[0]}, Value{args[1]});
+      return true;
+    case Action::Kind::kGlobal:
+      slots_[action.result] = action.value.bits;
+      return true;
     case Action::Kind::kRemove:
     case Action::Kind::kSubsume: {
       Value values[EGraph::kMaxArity + 1];

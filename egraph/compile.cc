@@ -78,8 +78,10 @@ bool Compiler::Equate(uint32_t a, uint32_t b, uint32_t offset) {
 
 std::optional<Compiler::Typed> Compiler::Literal(uint32_t expr) {
   switch (doc_.node(expr).kind) {
-    case Document::Kind::kInt: return Typed{Operand::Constant(graph_.I64(doc_.Int(expr))), kI64};
-    case Document::Kind::kFloat: return Typed{Operand::Constant(graph_.F64(doc_.Float(expr))), kF64};
+    case Document::Kind::kInt:
+      return Typed{Operand::Constant(graph_.I64(doc_.Int(expr))), kI64};
+    case Document::Kind::kFloat:
+      return Typed{Operand::Constant(graph_.F64(doc_.Float(expr))), kF64};
     case Document::Kind::kText:
       return Typed{Operand::Constant(graph_.String(doc_.String(expr))), kString};
     case Document::Kind::kSymbol:
@@ -126,8 +128,8 @@ bool Compiler::CheckArity(uint32_t expr, FunctionId f, uint32_t extra) {
   const uint32_t given = doc_.node(expr).child_count - 1 - extra;
   if (given == function.inputs.size()) return true;
   return Error(doc_.node(expr).begin, "'" + function.name + "' takes " +
-                                          std::to_string(function.inputs.size()) +
-                                          " arguments, " + std::to_string(given) + " given");
+                                          std::to_string(function.inputs.size()) + " arguments, " +
+                                          std::to_string(given) + " given");
 }
 
 std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
@@ -154,8 +156,7 @@ std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
     const uint32_t child = doc_.child(expr, i);
     const std::optional<uint32_t> arg = QueryExpr(child);
     if (!arg) return std::nullopt;
-    if (f.valid() &&
-        !SetSort(*arg, graph_.function(f).inputs[i - 1], doc_.node(child).begin)) {
+    if (f.valid() && !SetSort(*arg, graph_.function(f).inputs[i - 1], doc_.node(child).begin)) {
       return std::nullopt;
     }
     args.push_back(*arg);
@@ -412,8 +413,8 @@ std::optional<Compiler::Typed> Compiler::ActionCall(uint32_t expr, SortId wanted
     action.args = std::move(*args);
     if (join_class != nullptr && function.kind == FunctionKind::kConstructor) {
       if (function.output != join_class->sort) {
-        Error(list.begin, "expected " + SortName(join_class->sort) + ", found " +
-                              SortName(function.output));
+        Error(list.begin,
+              "expected " + SortName(join_class->sort) + ", found " + SortName(function.output));
         return std::nullopt;
       }
       action.kind = Action::Kind::kAddAs;
@@ -421,8 +422,8 @@ std::optional<Compiler::Typed> Compiler::ActionCall(uint32_t expr, SortId wanted
       actions_.push_back(std::move(action));
       return *join_class;
     }
-    action.kind = function.kind == FunctionKind::kFunction ? Action::Kind::kLookup
-                                                           : Action::Kind::kAdd;
+    action.kind =
+        function.kind == FunctionKind::kFunction ? Action::Kind::kLookup : Action::Kind::kAdd;
     const Typed result = NewSlot(function.output);
     action.result = result.operand.bits;
     actions_.push_back(std::move(action));
@@ -494,8 +495,7 @@ bool Compiler::AddRewriteTo(uint32_t expr) {
   const uint32_t offset = doc_.node(expr).begin;
   if (doc_.IsList(expr) && doc_.node(expr).child_count != 0) {
     const uint32_t head = doc_.child(expr, 0);
-    const FunctionId f =
-        doc_.IsSymbol(head) ? graph_.FindFunction(doc_.Text(head)) : FunctionId{};
+    const FunctionId f = doc_.IsSymbol(head) ? graph_.FindFunction(doc_.Text(head)) : FunctionId{};
     if (f.valid() && graph_.function(f).kind == FunctionKind::kConstructor) {
       return ActionCall(expr, root_.sort, &root_).has_value();
     }
@@ -569,15 +569,14 @@ bool Compiler::AddAction(uint32_t expr) {
     if (function.kind != FunctionKind::kFunction) {
       return Error(list.begin, "'" + function.name + "' is no function with values to set");
     }
-    std::optional<std::vector<Operand>> args =
-        CallArguments(doc_.child(expr, 1), action.function);
+    std::optional<std::vector<Operand>> args = CallArguments(doc_.child(expr, 1), action.function);
     if (!args) return false;
     const uint32_t value = doc_.child(expr, 2);
     const std::optional<Typed> typed = AddExpression(value, function.output);
     if (!typed) return false;
     if (typed->sort != function.output) {
-      return Error(doc_.node(value).begin, "expected " + SortName(function.output) + ", found " +
-                                               SortName(typed->sort));
+      return Error(doc_.node(value).begin,
+                   "expected " + SortName(function.output) + ", found " + SortName(typed->sort));
     }
     action.kind = Action::Kind::kSet;
     action.args = std::move(*args);
@@ -600,8 +599,7 @@ bool Compiler::AddAction(uint32_t expr) {
     action.args = {a->operand, b->operand};
   } else if (head == "delete" || head == "subsume") {
     if (!takes(1) || !called(&action.function)) return false;
-    std::optional<std::vector<Operand>> args =
-        CallArguments(doc_.child(expr, 1), action.function);
+    std::optional<std::vector<Operand>> args = CallArguments(doc_.child(expr, 1), action.function);
     if (!args) return false;
     action.kind = head == "delete" ? Action::Kind::kRemove : Action::Kind::kSubsume;
     action.args = std::move(*args);

@@ -67,7 +67,7 @@ class Compiler {
  private:
   struct Node {
     uint32_t parent;
-    SortId sort;         // invalid: not known yet
+    SortId sort;  // invalid: not known yet
     std::optional<Value> constant;
     std::optional<Value> global;  // a class
     uint32_t offset;

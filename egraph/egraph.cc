@@ -20,9 +20,12 @@ constexpr uint32_t kMinDeadToCompact = 256;
 
 std::string_view NumericsName(Numerics numerics) {
   switch (numerics) {
-    case Numerics::kExact: return "exact";
-    case Numerics::kReassoc: return "reassoc";
-    case Numerics::kFast: return "fast";
+    case Numerics::kExact:
+      return "exact";
+    case Numerics::kReassoc:
+      return "reassoc";
+    case Numerics::kFast:
+      return "fast";
   }
   return "exact";
 }
@@ -126,11 +129,11 @@ RulesetId EGraph::DeclareRuleset(std::string_view name) {
   return id;
 }
 
-void EGraph::RegisterPrimitive(std::string_view name, std::span<const SortId> inputs,
-                               SortId output, PrimitiveFn fn) {
+void EGraph::RegisterPrimitive(std::string_view name, std::span<const SortId> inputs, SortId output,
+                               PrimitiveFn fn) {
   primitives_by_name_[name].push_back(static_cast<uint32_t>(primitives_.size()));
-  primitives_.push_back(
-      {std::string(name), std::vector<SortId>(inputs.begin(), inputs.end()), output, std::move(fn)});
+  primitives_.push_back({std::string(name), std::vector<SortId>(inputs.begin(), inputs.end()),
+                         output, std::move(fn)});
 }
 
 void EGraph::RegisterPrimitive(std::string_view name, std::initializer_list<SortId> inputs,
@@ -181,8 +184,7 @@ Value EGraph::I64(int64_t i) {
   if (i >= kMinInlineInt && i <= kMaxInlineInt) {
     return Value{static_cast<uint32_t>(i) << 1};
   }
-  auto [it, fresh] =
-      large_int_index_.try_emplace(i, static_cast<uint32_t>(large_ints_.size()));
+  auto [it, fresh] = large_int_index_.try_emplace(i, static_cast<uint32_t>(large_ints_.size()));
   if (fresh) large_ints_.push_back(i);
   return Value{(it->second << 1) | 1};
 }
@@ -193,8 +195,7 @@ int64_t EGraph::AsI64(Value v) const {
 }
 
 Value EGraph::F64(double d) {
-  const uint64_t bits =
-      std::isnan(d) ? uint64_t{0x7ff8000000000000} : std::bit_cast<uint64_t>(d);
+  const uint64_t bits = std::isnan(d) ? uint64_t{0x7ff8000000000000} : std::bit_cast<uint64_t>(d);
   auto [it, fresh] = float_index_.try_emplace(bits, static_cast<uint32_t>(floats_.size()));
   if (fresh) floats_.push_back(std::bit_cast<double>(bits));
   return Value{it->second};
@@ -284,18 +285,20 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
     case Merge::Kind::kAssertEqual: {
       const Table& table = tables_[id.index];
       Fail("conflicting values for " + DescribeRow(id, row) + ": " +
-           DescribeValue(sort, old_value) + " from " + DescribeRule(table.Provenance(row)) +
-           ", " + DescribeValue(sort, new_value) + " from " + DescribeRule(rule));
+           DescribeValue(sort, old_value) + " from " + DescribeRule(table.Provenance(row)) + ", " +
+           DescribeValue(sort, new_value) + " from " + DescribeRule(rule));
       return std::nullopt;
     }
     case Merge::Kind::kMin:
     case Merge::Kind::kMax: {
-      const bool less = sort == kF64 ? AsF64(new_value) < AsF64(old_value)
-                                     : AsI64(new_value) < AsI64(old_value);
+      const bool less =
+          sort == kF64 ? AsF64(new_value) < AsF64(old_value) : AsI64(new_value) < AsI64(old_value);
       return less == (f.merge.kind() == Merge::Kind::kMin) ? new_value : old_value;
     }
-    case Merge::Kind::kOr: return Bool(AsBool(old_value) || AsBool(new_value));
-    case Merge::Kind::kAnd: return Bool(AsBool(old_value) && AsBool(new_value));
+    case Merge::Kind::kOr:
+      return Bool(AsBool(old_value) || AsBool(new_value));
+    case Merge::Kind::kAnd:
+      return Bool(AsBool(old_value) && AsBool(new_value));
     case Merge::Kind::kCustom: {
       std::optional<Value> merged = f.merge.fn()(*this, old_value, new_value);
       if (!merged) {

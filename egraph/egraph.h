@@ -1,9 +1,9 @@
 // An e-graph as a database.
 //
-// One table per function symbol: argument columns, one output column, 32-bit values. A constructor's
-// output is an e-class of its sort; a function's output is a value that a merge keeps single (an
-// analysis); a relation's output is Unit. Classes are joined by Union(); congruence (equal
-// arguments, equal output) is restored later, for all unions at once, by Rebuild().
+// One table per function symbol: argument columns, one output column, 32-bit values. A
+// constructor's output is an e-class of its sort; a function's output is a value that a merge keeps
+// single (an analysis); a relation's output is Unit. Classes are joined by Union(); congruence
+// (equal arguments, equal output) is restored later, for all unions at once, by Rebuild().
 //
 //   EGraph g;
 //   SortId math = g.DeclareSort("Math");
@@ -21,8 +21,8 @@
 // result depends on hashing, addresses or time.
 //
 // Passing an id or a value of another graph, or of the wrong sort, is a bug of the caller and
-// checked only in debug builds. Errors of the *data* (two facts that must agree and do not, a panic)
-// are kept in failure(): the first one stays, and runs stop on it.
+// checked only in debug builds. Errors of the *data* (two facts that must agree and do not, a
+// panic) are kept in failure(): the first one stays, and runs stop on it.
 #pragma once
 
 #include <cstdint>
@@ -85,8 +85,8 @@ struct Function {
   FunctionKind kind = FunctionKind::kConstructor;
   std::vector<SortId> inputs;
   SortId output;
-  double cost = 1;           // constructors: `:cost`, what DeclaredCosts (extract/cost.h) charges
-  bool extractable = true;   // constructors: false keeps its e-nodes out of views
+  double cost = 1;          // constructors: `:cost`, what DeclaredCosts (extract/cost.h) charges
+  bool extractable = true;  // constructors: false keeps its e-nodes out of views
   Merge merge = Merge::Union();
 };
 
@@ -137,8 +137,8 @@ class EGraph {
   // A primitive may be overloaded: several signatures under one name.
   void RegisterPrimitive(std::string_view name, std::span<const SortId> inputs, SortId output,
                          PrimitiveFn fn);
-  void RegisterPrimitive(std::string_view name, std::initializer_list<SortId> inputs,
-                         SortId output, PrimitiveFn fn);
+  void RegisterPrimitive(std::string_view name, std::initializer_list<SortId> inputs, SortId output,
+                         PrimitiveFn fn);
 
   // By name; an invalid id when there is none.
   SortId FindSort(std::string_view name) const;
@@ -295,7 +295,7 @@ class EGraph {
 
   size_t live_rows_ = 0;
   uint64_t version_ = 0;
-  uint64_t clock_ = 0;  // search steps, see Table::Mark
+  uint64_t clock_ = 0;                // search steps, see Table::Mark
   std::vector<uint64_t> rule_clock_;  // by rule: the search step up to which it has seen all rows
   Numerics numerics_ = Numerics::kReassoc;
   RuleId current_rule_ = kInitial;

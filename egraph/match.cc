@@ -131,8 +131,7 @@ bool Matcher::Plan(const Query& query, const Delta& delta, size_t delta_atom) {
     double best_rows = 0;
     for (size_t c = 0; c < candidates_.size(); ++c) {
       const Candidate& candidate = candidates_[c];
-      const double rows =
-          Expected(query.atoms[candidate.atom], candidate.to - candidate.from);
+      const double rows = Expected(query.atoms[candidate.atom], candidate.to - candidate.from);
       // On a tie the atom with new rows goes first: its other matches are not even looked at.
       if (c == 0 || rows < best_rows || (rows == best_rows && candidate.atom == delta_atom)) {
         best = c;
@@ -160,7 +159,9 @@ bool Matcher::Accept(const Step& step, uint32_t row) {
       case Check::Kind::kSlot:
         if (value != slots_[check.bits]) return false;
         break;
-      case Check::Kind::kBind: slots_[check.bits] = value; break;
+      case Check::Kind::kBind:
+        slots_[check.bits] = value;
+        break;
     }
   }
   return true;

@@ -48,7 +48,7 @@ class Matcher {
     // Atoms.
     Table* table = nullptr;
     const ColumnIndex* index = nullptr;
-    uint32_t from = 0, to = 0;    // rows in range: [from, to)
+    uint32_t from = 0, to = 0;                  // rows in range: [from, to)
     uint32_t first_key = 0, key_count = 0;      // into keys_
     uint32_t first_check = 0, check_count = 0;  // into checks_
     // Primitives.
@@ -139,9 +139,8 @@ bool Matcher::Execute(size_t number, Sink& sink) {
       if (!result) return true;
       if (step.output.kind == Check::Kind::kBind) {
         slots_[step.output.bits] = result->bits;
-      } else if (result->bits != (step.output.kind == Check::Kind::kSlot
-                                      ? slots_[step.output.bits]
-                                      : step.output.bits)) {
+      } else if (result->bits != (step.output.kind == Check::Kind::kSlot ? slots_[step.output.bits]
+                                                                         : step.output.bits)) {
         return true;
       }
       return Execute(number + 1, sink);

@@ -107,7 +107,8 @@ void RegisterI64(EGraph& g) {
   I64Binary(g, "<<", [](int64_t a, int64_t b) {
     return b < 0 || b > 63 ? OptInt() : OptInt(static_cast<int64_t>(static_cast<uint64_t>(a) << b));
   });
-  I64Binary(g, ">>", [](int64_t a, int64_t b) { return b < 0 || b > 63 ? OptInt() : OptInt(a >> b); });
+  I64Binary(g, ">>",
+            [](int64_t a, int64_t b) { return b < 0 || b > 63 ? OptInt() : OptInt(a >> b); });
   I64Unary(g, "abs", [](int64_t a) { return a < 0 ? CheckedSub(0, a) : OptInt(a); });
   I64Unary(g, "-", [](int64_t a) { return CheckedSub(0, a); });
   I64Unary(g, "log2", [](int64_t a) {

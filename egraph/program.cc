@@ -102,8 +102,8 @@ class Loader {
     const bool known = head == "set" || head == "union" || head == "delete" || head == "subsume" ||
                        head == "panic" || graph_.FindFunction(head).valid();
     if (!known) {
-      return Error(Offset(n), "unknown command or function '" + std::string(head.substr(0, 80)) +
-                                  "'");
+      return Error(Offset(n),
+                   "unknown command or function '" + std::string(head.substr(0, 80)) + "'");
     }
     return ActionCommand(n);
   }
@@ -153,8 +153,7 @@ class Loader {
   bool SortList(uint32_t n, std::vector<SortId>* sorts) {
     if (!doc_.IsList(n)) return Error(Offset(n), "expected a list of sorts");
     if (Count(n) > EGraph::kMaxArity) {
-      return Error(Offset(n),
-                   "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
+      return Error(Offset(n), "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
     }
     sorts->resize(Count(n));
     for (uint32_t i = 0; i < Count(n); ++i) {
@@ -304,30 +303,30 @@ class Loader {
       return std::nullopt;
     }
     if (merged->sort != output) {
-      Error(Offset(expr), "expected " + graph_.sort(output).name + ", found " +
-                              graph_.sort(merged->sort).name);
+      Error(Offset(expr),
+            "expected " + graph_.sort(output).name + ", found " + graph_.sort(merged->sort).name);
       return std::nullopt;
     }
     // Primitives over slots: old, new, then one per step.
-    return Merge::Custom([steps = compiler.TakeActions(), result = merged->operand,
-                          slots = std::vector<Value>(compiler.TakeSlotSorts().size())](
-                             EGraph& graph, Value old_value,
-                             Value new_value) mutable -> std::optional<Value> {
-      slots[0] = old_value;
-      slots[1] = new_value;
-      const auto resolve = [&](const Operand& o) {
-        return o.is_constant ? Value{o.bits} : slots[o.bits];
-      };
-      for (const Action& step : steps) {
-        Value args[EGraph::kMaxArity + 1];
-        for (size_t i = 0; i < step.args.size(); ++i) args[i] = resolve(step.args[i]);
-        const std::optional<Value> value = graph.primitives()[step.primitive].fn(
-            graph, std::span<const Value>(args, step.args.size()));
-        if (!value) return std::nullopt;
-        slots[step.result] = *value;
-      }
-      return resolve(result);
-    });
+    return Merge::Custom(
+        [steps = compiler.TakeActions(), result = merged->operand,
+         slots = std::vector<Value>(compiler.TakeSlotSorts().size())](
+            EGraph& graph, Value old_value, Value new_value) mutable -> std::optional<Value> {
+          slots[0] = old_value;
+          slots[1] = new_value;
+          const auto resolve = [&](const Operand& o) {
+            return o.is_constant ? Value{o.bits} : slots[o.bits];
+          };
+          for (const Action& step : steps) {
+            Value args[EGraph::kMaxArity + 1];
+            for (size_t i = 0; i < step.args.size(); ++i) args[i] = resolve(step.args[i]);
+            const std::optional<Value> value = graph.primitives()[step.primitive].fn(
+                graph, std::span<const Value>(args, step.args.size()));
+            if (!value) return std::nullopt;
+            slots[step.result] = *value;
+          }
+          return resolve(result);
+        });
   }
 
   bool RelationCommand(uint32_t n) {
@@ -448,14 +447,14 @@ class Loader {
     }
     const uint32_t left = Child(n, 1);
     const uint32_t right = Child(n, 2);
-    const std::string name = options.name.empty() ? OneLine(doc_.Text(left)) + " => " +
-                                                        OneLine(doc_.Text(right))
-                                                  : options.name;
+    const std::string name = options.name.empty()
+                                 ? OneLine(doc_.Text(left)) + " => " + OneLine(doc_.Text(right))
+                                 : options.name;
     if (!OneWay(n, left, right, options, name)) return false;
     if (!both_ways) return true;
-    const std::string back = options.name.empty() ? OneLine(doc_.Text(right)) + " => " +
-                                                        OneLine(doc_.Text(left))
-                                                  : options.name + " (reversed)";
+    const std::string back = options.name.empty()
+                                 ? OneLine(doc_.Text(right)) + " => " + OneLine(doc_.Text(left))
+                                 : options.name + " (reversed)";
     return OneWay(n, right, left, options, back);
   }
 

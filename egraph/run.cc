@@ -17,15 +17,24 @@ constexpr uint64_t kCheckEvery = 256;
 
 std::string_view StopReasonName(StopReason reason) {
   switch (reason) {
-    case StopReason::kSaturated: return "saturated";
-    case StopReason::kScheduleEnd: return "end of schedule";
-    case StopReason::kUntil: return "condition reached";
-    case StopReason::kIterationLimit: return "iteration limit";
-    case StopReason::kNodeLimit: return "node limit";
-    case StopReason::kMatchLimit: return "match limit";
-    case StopReason::kByteLimit: return "byte limit";
-    case StopReason::kTimeLimit: return "time limit";
-    case StopReason::kFailed: return "failed";
+    case StopReason::kSaturated:
+      return "saturated";
+    case StopReason::kScheduleEnd:
+      return "end of schedule";
+    case StopReason::kUntil:
+      return "condition reached";
+    case StopReason::kIterationLimit:
+      return "iteration limit";
+    case StopReason::kNodeLimit:
+      return "node limit";
+    case StopReason::kMatchLimit:
+      return "match limit";
+    case StopReason::kByteLimit:
+      return "byte limit";
+    case StopReason::kTimeLimit:
+      return "time limit";
+    case StopReason::kFailed:
+      return "failed";
   }
   return "failed";
 }
@@ -120,7 +129,9 @@ class Engine {
       return outcome;
     }
     switch (schedule.kind()) {
-      case Schedule::Kind::kRun: outcome.changed = RunStep(schedule.ruleset()); break;
+      case Schedule::Kind::kRun:
+        outcome.changed = RunStep(schedule.ruleset());
+        break;
       case Schedule::Kind::kRepeat:
       case Schedule::Kind::kSaturate:
         for (uint64_t i = 0; schedule.kind() == Schedule::Kind::kSaturate || i < schedule.times();
@@ -146,7 +157,7 @@ class Engine {
 
   struct Found {
     RuleId rule;
-    size_t begin = 0;     // into match_values_
+    size_t begin = 0;  // into match_values_
     uint64_t count = 0;
   };
 

@@ -28,15 +28,15 @@ struct Budget {
 };
 
 enum class StopReason : uint8_t {
-  kSaturated,       // the schedule ended with a step that changed nothing
-  kScheduleEnd,     // the schedule ended, the last step still changed something
-  kUntil,           // the condition of `:until` holds
+  kSaturated,    // the schedule ended with a step that changed nothing
+  kScheduleEnd,  // the schedule ended, the last step still changed something
+  kUntil,        // the condition of `:until` holds
   kIterationLimit,
   kNodeLimit,
   kMatchLimit,
   kByteLimit,
   kTimeLimit,
-  kFailed,          // EGraph::failure()
+  kFailed,  // EGraph::failure()
 };
 std::string_view StopReasonName(StopReason reason);  // "saturated", "node limit", …
 

@@ -46,12 +46,21 @@ bool Document::ReadString(size_t& at) {
     }
     if (at >= text_.size()) return Error(begin, "string without an end");
     switch (const char escaped = text_[at++]) {
-      case 'n': value += '\n'; break;
-      case 't': value += '\t'; break;
-      case 'r': value += '\r'; break;
+      case 'n':
+        value += '\n';
+        break;
+      case 't':
+        value += '\t';
+        break;
+      case 'r':
+        value += '\r';
+        break;
       case '\\':
-      case '"': value += escaped; break;
-      default: return Error(at - 2, "unknown escape in a string; \\n \\t \\r \\\\ \\\" are known");
+      case '"':
+        value += escaped;
+        break;
+      default:
+        return Error(at - 2, "unknown escape in a string; \\n \\t \\r \\\\ \\\" are known");
     }
   }
   nodes_.push_back({Kind::kText, static_cast<uint32_t>(begin), static_cast<uint32_t>(at), 0, 0,

@@ -72,9 +72,7 @@ class Table {
     return (*Cell(row, arguments_ + 1) & (kDeadBit | kSubsumedBit)) == 0;
   }
   RuleId Provenance(uint32_t row) const { return RuleId{*Cell(row, arguments_ + 1) & kRuleMask}; }
-  bool IsSubsumed(uint32_t row) const {
-    return (*Cell(row, arguments_ + 1) & kSubsumedBit) != 0;
-  }
+  bool IsSubsumed(uint32_t row) const { return (*Cell(row, arguments_ + 1) & kSubsumedBit) != 0; }
   void MarkSubsumed(uint32_t row) { *Cell(row, arguments_ + 1) |= kSubsumedBit; }
 
   // The live row with these arguments, or kNoRow.

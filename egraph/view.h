@@ -1,8 +1,9 @@
 // A frozen view of an e-graph, for extraction.
 //
 // Classes and e-nodes get dense indices: classes by their canonical id, e-nodes class by class,
-// in order of declaration of their constructors, then of rows. Rows of functions and relations are no e-nodes; read those (analyses) from
-// graph(). The view refers to the graph, which must be rebuilt, outlive it and not change meanwhile.
+// in order of declaration of their constructors, then of rows. Rows of functions and relations are
+// no e-nodes; read those (analyses) from graph(). The view refers to the graph, which must be
+// rebuilt, outlive it and not change meanwhile.
 #pragma once
 
 #include <cstdint>

@@ -4,10 +4,14 @@ namespace l3c::egraph {
 
 std::string_view EvidenceName(Evidence evidence) {
   switch (evidence) {
-    case Evidence::kMeasured: return "measured";
-    case Evidence::kInterpolated: return "interpolated";
-    case Evidence::kExtrapolated: return "extrapolated";
-    case Evidence::kAnalytical: return "analytical";
+    case Evidence::kMeasured:
+      return "measured";
+    case Evidence::kInterpolated:
+      return "interpolated";
+    case Evidence::kExtrapolated:
+      return "extrapolated";
+    case Evidence::kAnalytical:
+      return "analytical";
   }
   return "analytical";
 }

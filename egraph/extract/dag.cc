@@ -14,9 +14,9 @@ bool Less(double a, double b) { return a < b - 1e-12 * std::max(1.0, b < kInfini
 
 }  // namespace
 
-DagSearch::DagSearch(const EGraphView& view, const UserIndex& users,
-                     std::span<const double> prices, std::span<const ClassRef> roots,
-                     std::span<const ENodeRef> forced, uint64_t max_work)
+DagSearch::DagSearch(const EGraphView& view, const UserIndex& users, std::span<const double> prices,
+                     std::span<const ClassRef> roots, std::span<const ENodeRef> forced,
+                     uint64_t max_work)
     : view_(view),
       users_(users),
       prices_(prices),

@@ -1,13 +1,13 @@
 // Local search for a cheap DAG.
 //
 // A bottom-up pass decides class by class and cannot see that an e-node too dear for one class pays
-// when several share it: of four roots that each have a kernel of their own at cost 10, or a part of
-// one common kernel at cost 25, each root alone prefers its own. So the search keeps a set of
+// when several share it: of four roots that each have a kernel of their own at cost 10, or a part
+// of one common kernel at cost 25, each root alone prefers its own. So the search keeps a set of
 // *opened* classes, whose terms a pass may use for free, as if somebody had paid for them already.
 // Opening the common kernel makes all four roots take it, and the true total falls from 40 to 25.
 //
-// Start:  the tree optimum, the greedy DAG, and passes that split an e-node's price among its users.
-// Moves:  swap the e-node of one class for another, everything else as it is;
+// Start:  the tree optimum, the greedy DAG, and passes that split an e-node's price among its
+// users. Moves:  swap the e-node of one class for another, everything else as it is;
 //         open a class that several others could use, or close one, and run a new pass;
 //         force a class to another e-node and run a new pass.
 // Every result is refined by swaps and accepted when the true total falls. The first improvement is

@@ -59,10 +59,10 @@ struct Extraction {
 // One way to have a class.
 struct Alternative {
   ENodeRef node;
-  bool feasible = false;   // false: it is forbidden, or would need itself
-  bool reached = false;    // the choice with it still needs the class, and so takes it
-  double difference = 0;   // objective of the best choice found with it, minus the winner's
-  CostVector cost;         // the whole choice's vector, so that the deciding component shows
+  bool feasible = false;  // false: it is forbidden, or would need itself
+  bool reached = false;   // the choice with it still needs the class, and so takes it
+  double difference = 0;  // objective of the best choice found with it, minus the winner's
+  CostVector cost;        // the whole choice's vector, so that the deciding component shows
 };
 
 class Extractor {

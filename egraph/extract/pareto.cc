@@ -28,8 +28,7 @@ std::optional<std::vector<ClassRef>> Topological(const EGraphView& view, ClassRe
   open(root.index);
   while (!stack.empty()) {
     Frame& top = stack.back();
-    const uint32_t end =
-        view.FirstNode(ClassRef{top.c}).index + view.NodeCountOf(ClassRef{top.c});
+    const uint32_t end = view.FirstNode(ClassRef{top.c}).index + view.NodeCountOf(ClassRef{top.c});
     bool descended = false;
     for (; top.node < end && !descended; ++top.node, top.child = 0) {
       if (!usable(ENodeRef{top.node})) continue;
@@ -72,8 +71,8 @@ class Front {
       if (!fine) cost[0] = kInfinity;
       node_costs_.push_back(cost);
     }
-    const auto order = Topological(
-        view_, root, [&](ENodeRef n) { return node_costs_[n.index][0] < kInfinity; });
+    const auto order =
+        Topological(view_, root, [&](ENodeRef n) { return node_costs_[n.index][0] < kInfinity; });
     if (!order) {
       result_.acyclic = false;
       return std::move(result_);
@@ -118,8 +117,9 @@ class Front {
     return true;
   }
 
-  // Sorts by cost, ties as they come, and keeps the k-skyband: whatever beats an entry stands before
-  // it, and an entry that was dropped was beaten by k that stay, so counting those is enough.
+  // Sorts by cost, ties as they come, and keeps the k-skyband: whatever beats an entry stands
+  // before it, and an entry that was dropped was beaten by k that stay, so counting those is
+  // enough.
   template <typename Entry>
   void KeepSkyband(std::vector<Entry>& entries) {
     std::stable_sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {

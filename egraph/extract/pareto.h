@@ -2,8 +2,8 @@
 //
 // For refinement graphs: acyclic, each class a choice, each e-node the combination of its
 // children's choices, shared classes counted at every use. A partial solution of a class is a
-// vector of sums; one that exceeds an upper bound in some component can only grow, so it is cut; one
-// that k others of its class beat or equal in every component cannot be among the best k of
+// vector of sums; one that exceeds an upper bound in some component can only grow, so it is cut;
+// one that k others of its class beat or equal in every component cannot be among the best k of
 // anything monotone, so it is cut too. What is left of a class is its k-skyband.
 #pragma once
 
@@ -51,7 +51,7 @@ struct ParetoTerm {
 struct ParetoResult {
   // By cost, lexicographically, then by e-node order: the same on every run.
   std::vector<ParetoTerm> terms;
-  bool acyclic = true;  // false: the graph below the root has a cycle; no terms then
+  bool acyclic = true;      // false: the graph below the root has a cycle; no terms then
   uint64_t considered = 0;  // partial solutions built
   uint64_t dominated = 0;   // cut by dominance
   std::array<uint64_t, kMaxParetoComponents> over_bound{};  // cut by the first bound exceeded
