@@ -94,6 +94,9 @@ class Expander {
       } else {
         values_.push_back(entry.expand(g_, node.form, operands, parameters));
       }
+      // The value goes by its layer's name, unless the layer hands an operand through.
+      const bool made = std::find(operands.begin(), operands.end(), values_[i]) == operands.end();
+      if (made && !g_.Find(node.name)) g_.Rename(values_[i], node.name);
     }
     result_.output = values_[infer.output];
   }

@@ -43,11 +43,9 @@ std::string Range(const Arg& arg) {
   auto number = [&](double v) {
     return integer ? support::PrintInteger(static_cast<int64_t>(v)) : support::PrintReal(v);
   };
-  if (arg.max == std::numeric_limits<double>::max()) {
-    return std::string(arg.above_min ? "above " : "at least ") + number(arg.min);
-  }
-  return (arg.above_min ? "above " : "from ") + number(arg.min) +
-         (arg.above_min ? " and at most " : " to ") + number(arg.max);
+  std::string text = (arg.above_min ? "above " : "at least ") + number(arg.min);
+  if (arg.max == std::numeric_limits<double>::max()) return text;
+  return text + (arg.below_max ? " and below " : " and at most ") + number(arg.max);
 }
 
 std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry, const Arg& arg) {
@@ -66,7 +64,8 @@ std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry,
       if (!value) return std::nullopt;
       // Written so that a NaN is out of range.
       const bool above = arg.above_min ? *value > arg.min : *value >= arg.min;
-      if (!above || !(*value <= arg.max)) {
+      const bool below = arg.below_max ? *value < arg.max : *value <= arg.max;
+      if (!above || !below) {
         parser.Error(parser.SpanFrom(begin), what + " is " + support::PrintReal(*value),
                      support::Kind::kConsistency)
             .Label("must be " + Range(arg));

@@ -30,6 +30,7 @@ struct Arg {
   double min = 0;                 // kInteger, kReal: inclusive bounds
   double max = std::numeric_limits<double>::max();
   bool above_min = false;         // the lower bound is exclusive
+  bool below_max = false;         // the upper bound is exclusive
   std::vector<std::string> words; // kWord: what it may be
   Family family = Family::kUpdate;  // kForm
 
@@ -40,6 +41,7 @@ struct Arg {
   static Arg Nested(std::string name, Family family);
   Arg Positional() && { positional = true; return std::move(*this); }
   Arg Or(Value value) && { fallback = std::move(value); return std::move(*this); }
+  Arg BelowMax() && { below_max = true; return std::move(*this); }
   Arg AboveMin() && { above_min = true; return std::move(*this); }
 };
 

@@ -68,9 +68,10 @@ class MethodsParser {
     const int depth = parser_.bracket_depth();
     bool ok = true;
     while (!parser_.At("}") && !parser_.AtEnd()) {
+      const uint32_t line = parser_.Here();
       if (!ParseLine()) {
         ok = false;
-        parser_.SkipToField(depth);
+        parser_.SkipToField(depth, line);
       }
     }
     if (!parser_.Expect("}")) return false;

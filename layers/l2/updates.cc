@@ -134,7 +134,7 @@ void ExpandClip(const Form& form, UpdateStep& step) {
 std::vector<UpdateEntry> BuiltinUpdates() {
   UpdateEntry sgd;
   sgd.form = {"sgd",
-              {Arg::Real("lr", 0, 1e6), Arg::Real("momentum", 0, 1).Or(0.0)},
+              {Arg::Real("lr", 0, 1e6), Arg::Real("momentum", 0, 1).BelowMax().Or(0.0)},
               "steps against the gradient, or against a decaying sum of gradients"};
   sgd.state = [](const Form& form) {
     return form.Real(1) != 0 ? std::vector<std::string>{"momentum"} : std::vector<std::string>{};
@@ -142,10 +142,9 @@ std::vector<UpdateEntry> BuiltinUpdates() {
   sgd.expand = ExpandSgd;
 
   UpdateEntry adam;
-  const double below_one = std::nextafter(1.0, 0.0);
   adam.form = {"adam",
-               {Arg::Real("lr", 0, 1e6), Arg::Real("beta1", 0, below_one).Or(0.9),
-                Arg::Real("beta2", 0, below_one).Or(0.999),
+               {Arg::Real("lr", 0, 1e6), Arg::Real("beta1", 0, 1).BelowMax().Or(0.9),
+                Arg::Real("beta2", 0, 1).BelowMax().Or(0.999),
                 Arg::Real("eps", 0, 1).Or(1e-8)},
                "steps by the mean gradient over the root of its mean square"};
   adam.state = [](const Form&) { return std::vector<std::string>{"m", "v"}; };

@@ -11,6 +11,7 @@
 #include "layers/l2/objective.h"
 #include "layers/l2/updates.h"
 #include "layers/l3/domain.h"
+#include "layers/l3/verify.h"
 #include "layers/support/units.h"
 
 namespace l3c::l2 {
@@ -290,6 +291,8 @@ class Verifier {
 
 bool Verify(const Module& module, support::Diagnostics& diagnostics) {
   const size_t before = diagnostics.all().size();
+  // A file of L2 stands by itself: what holds of an L3 file holds of its declarations.
+  if (!l3::Verify(module.spec, diagnostics)) return false;
   for (const Methods& methods : module.methods) {
     if (module.spec.FindModel(methods.model) == nullptr) {
       diagnostics.Error(Kind::kSafety, methods.span, "there is no model '" + methods.model + "'");

@@ -1,4 +1,5 @@
-// The checks on an L2 module. They only read.
+// The checks on an L2 module, after those of its L3 declarations (layers/l3/verify.h). They only
+// read.
 //
 //   consistency     shape propagation       operand shapes on every edge of the network
 //   consistency     spec constraints        output domain, depth, width, param_budget
