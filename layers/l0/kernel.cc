@@ -1,0 +1,107 @@
+#include "layers/l0/kernel.h"
+
+#include <algorithm>
+#include <map>
+
+#include "layers/l0/kernel_axes.h"
+
+namespace l3c::l0 {
+namespace {
+
+double PointsOf(const Kernel& kernel, AxisSet set) {
+  double points = 1;
+  for (AxisId axis : AxesIn(set)) points *= static_cast<double>(kernel.axes[axis].extent);
+  return points;
+}
+
+double ElementsOf(const Param& param) {
+  double elements = 1;
+  for (int64_t extent : param.shape) elements *= static_cast<double>(extent);
+  return elements;
+}
+
+}  // namespace
+
+int64_t NumBlocks(const Kernel& kernel) {
+  int64_t blocks = 1;
+  for (const Axis& axis : kernel.axes) {
+    if (axis.kind != AxisKind::kGrid) continue;
+    blocks *= (axis.extent + axis.block - 1) / axis.block;
+  }
+  return blocks;
+}
+
+KernelWork CountWork(const Kernel& kernel) {
+  const std::vector<AxisSet> free = FreeAxes(kernel);
+  KernelWork work;
+
+  std::vector<int> uses(kernel.uops.size(), 0);
+  for (const Uop& uop : kernel.uops) {
+    for (UopId operand : uop.src) ++uses[operand];
+  }
+  // A product that only a sum reads costs nothing beside that sum's multiply-add.
+  const auto fuses = [&](UopId product) {
+    const Uop& uop = kernel.uops[product];
+    return uop.op == UOp::kMul && tensor::IsFloat(uop.dtype) && uses[product] == 1;
+  };
+
+  std::map<uint32_t, double> read;
+  std::map<uint32_t, double> written;
+  for (UopId id = 0; id < kernel.uops.size(); ++id) {
+    const Uop& uop = kernel.uops[id];
+    double points = PointsOf(kernel, free[id]);
+    switch (uop.op) {
+      case UOp::kLoad:
+      case UOp::kStore: {
+        auto& touched = uop.op == UOp::kLoad ? read : written;
+        const double bytes = static_cast<double>(SizeOf(kernel.params[uop.param].dtype));
+        const double limit = ElementsOf(kernel.params[uop.param]);
+        double& total = touched[uop.param];
+        total = std::min(limit * bytes, total + points * bytes);
+        if (uop.accumulate) {
+          work.simple_flops += points;
+          read[uop.param] = std::min(limit * bytes, read[uop.param] + points * bytes);
+        }
+        break;
+      }
+      case UOp::kAdd:
+      case UOp::kReduce: {
+        if (uop.op == UOp::kReduce) {
+          AxisSet bound = 0;
+          for (AxisId axis : uop.axes) bound |= AxisBit(axis);
+          points = PointsOf(kernel, free[id] | bound);
+        }
+        bool multiply_add = false;
+        if (uop.op == UOp::kAdd || uop.fold == Fold::kAdd) {
+          for (UopId operand : uop.src) {
+            if (multiply_add || !fuses(operand)) continue;
+            multiply_add = true;
+            work.simple_flops -= PointsOf(kernel, free[operand]);
+          }
+        }
+        (multiply_add ? work.multiply_adds : work.simple_flops) += points;
+        break;
+      }
+      case UOp::kReciprocal:
+      case UOp::kSqrt:
+      case UOp::kMod: work.divides += points; break;
+      case UOp::kExp2:
+      case UOp::kLog2:
+      case UOp::kSin: work.transcendentals += points; break;
+      case UOp::kMul:
+      case UOp::kNeg:
+      case UOp::kMax:
+      case UOp::kCmpLt:
+      case UOp::kCmpNe:
+      case UOp::kWhere:
+      case UOp::kCast: work.simple_flops += points; break;
+      default: break;
+    }
+  }
+  for (const auto& [param, bytes] : read) work.bytes_read += bytes;
+  for (const auto& [param, bytes] : written) work.bytes_written += bytes;
+  work.simple_flops = std::max(work.simple_flops, 0.0);
+  return work;
+}
+
+}  // namespace l3c::l0

@@ -1,0 +1,58 @@
+// Schedules that are worth trying for a kernel, with the figures an analytical model needs.
+//
+// A kernel is classified by its stores and reductions:
+//   matmul      a sum of products in which no loop axis is in both factors' indices and each factor
+//               has a loop axis of its own: register tiles of rows × columns; lanes along the loop
+//               axis that is contiguous in a factor, or, failing that, along the sum (a dot product)
+//   rows        reductions to fewer axes than the stores have: one grid axis, lanes along whatever
+//               is contiguous inside it
+//   columns     sums over an outer axis: lanes along the contiguous loop axis
+//   elementwise everything else
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "layers/l0/kernel.h"
+
+namespace l3c::l0 {
+
+// What a schedule is made for; the defaults are an x86-64 core with AVX-512.
+struct ScheduleTarget {
+  int vector_registers = 32;
+  int lanes = 16;     // f32 lanes of one register
+  int workers = 2;    // blocks are cut so that each has several
+};
+
+enum class KernelClass : uint8_t { kElementwise, kMatmul, kRows, kColumns };
+
+struct AxisSchedule {
+  AxisKind kind = AxisKind::kLoop;
+  int64_t block = 1;
+  int64_t tile = 1;
+  int64_t vector = 1;
+};
+
+struct Schedule {
+  std::string name;                 // "tile 6x64", unique among a kernel's candidates
+  KernelClass kernel_class = KernelClass::kElementwise;
+  std::vector<AxisId> order;        // nest order, outermost first: a permutation of the axes
+  std::vector<AxisSchedule> axes;   // by the kernel's axis ids
+  // Of the innermost loop, whole kernel:
+  double loads_per_fma = 0;         // vector loads and broadcasts for each vector multiply-add
+  double lane_use = 1;              // share of lanes and tile points that do useful work
+  int accumulators = 0;             // vector registers held across the innermost loop
+  int64_t blocks = 1;
+};
+
+KernelClass Classify(const Kernel& kernel);
+
+// Best guess first, at least one, at most eight. The kernel's own schedule is ignored, except that
+// grid axes stay legal: an axis becomes a grid axis only where all stores depend on it one to one.
+std::vector<Schedule> CandidateSchedules(const Kernel& kernel, const ScheduleTarget& target = {});
+
+// The kernel with its axes reordered and scheduled.
+Kernel ApplySchedule(const Kernel& kernel, const Schedule& schedule);
+
+}  // namespace l3c::l0

@@ -1,0 +1,126 @@
+// A kernel with its schedule applied: a straight list of UOps over typed registers, with loops and
+// conditions as brackets. A backend turns each entry into a few instructions of its own; nothing is
+// left to decide but their selection, order and registers.
+//
+// What the schedule becomes
+// - Nest. Each store lies in a nest of its free axes, outermost first; stores share the loops they
+//   have in common. A value is computed in the loop of the deepest of its free axes, once, before
+//   any loop inside that needs it; a value without axes before all loops.
+// - Register tiles. A loop takes `tile` iterations at a time; a value that depends on the axis then
+//   has one register for each point of the tile (unroll and jam). `vector` neighbouring iterations
+//   are the lanes of one register. What remains of an extent is a second body with just as many
+//   points, and, where lanes are left over, with the first `active` lanes only.
+// - Reductions. Accumulators live in registers around the loops of the bound axes; reductions over
+//   the same axes that do not need one another share one loop. A reduce axis with lanes keeps
+//   tile/vector partial accumulators of `vector` lanes, folded pairwise ((0+1)+(2+3)), then within
+//   the register by halves (lane l with lane l + n/2). A reduce axis without lanes is folded in
+//   order, whatever its tile.
+// - Contraction. A float product that only a sum or a sum-reduction reads, in the same loop, is
+//   fused with it (MULACC rounds once).
+// - The grid. The outermost loop runs over blocks; block b covers, of each grid axis, `block`
+//   iterations from its coordinate times `block` (the last grid axis counts fastest).
+//
+// Example: y[i] = Σ_k x[100 i + k], `axis i : grid 8 block 4`, `axis k : reduce 100 tile 32 vector 16`
+//    r0 = range block_begin .. block_end step 1        i64
+//    r1 = index 4*r0                                   i64     first row of the block
+//    r2 = index r1 + 4                                 i64
+//    r3 = range r1 .. r2 step 1                        i64
+//    r4 = index 100*r3                                 i64     start of the row
+//    r5 = const 0                                      f32x16  partial accumulators
+//    r6 = const 0                                      f32x16
+//    r7 = range 0 .. 96 step 32                        i64
+//    r8 = index r4 + r7                                i64
+//    r9 = load x[r8]                                   f32x16
+//    r5 = add r5, r9                                   f32x16
+//    r10 = load x[r8 + 16]                             f32x16
+//    r6 = add r6, r10                                  f32x16
+//    end
+//    r11 = load x[r4 + 96] active 4                    f32x16
+//    r12 = add r5, r11                                 f32x16
+//    r5 = where active 4 ? r12 : r5                    f32x16
+//    r5 = add r5, r6                                   f32x16
+//    r13 = reduce_add r5                               f32
+//    store y[r3], r13                                  f32
+//    end
+//    end
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "layers/l0/kernel.h"
+
+namespace l3c::l0 {
+
+// A register has one dtype and one number of lanes (LinearKernel::registers). Most are assigned
+// once; an accumulator is assigned again, always by an op that also reads it.
+using Reg = uint32_t;
+inline constexpr Reg kNoReg = UINT32_MAX;
+
+struct RegisterType {
+  DType dtype = DType::kI64;
+  uint16_t lanes = 1;
+  bool reassigned = false;
+};
+
+struct LinearOp {
+  UOp op = UOp::kConst;
+  Fold fold = Fold::kAdd;       // reduce
+  Reg dst = kNoReg;
+  // Operands by op; those of an arithmetic op have as many lanes as dst. `i` below is `offset`.
+  //   const                    number (float) or integer, in every lane
+  //   range                    dst counts from a (or low, without a) by step while below b (or high)
+  //   end, endif               close the innermost range, if
+  //   if a                     runs to its endif where the scalar bool a is true
+  //   index                    dst[l] = a[l] / divide + scale * b[l] + i + l * stride  (i64; a and b
+  //                            may be absent, or scalar beside a vector dst)
+  //   load                     element a + i of the parameter: with scalar a, dst.lanes neighbours;
+  //                            with vector a one element a lane. c: mask, scalar or a lane
+  //   store                    the same, of value b
+  //   add mul max mod cmplt cmpne  a, b
+  //   neg reciprocal exp2 log2 sin sqrt cast bitcast  a
+  //   mulacc                   a * b + c, rounded once
+  //   where                    a ? b : c; without a: lanes below `active` ? b : c
+  //   vectorize                the scalar a in every lane
+  //   reduce                   the scalar fold of a's lanes, by halves
+  Reg a = kNoReg;
+  Reg b = kNoReg;
+  Reg c = kNoReg;
+  uint32_t param = 0;
+  uint16_t active = 0;          // load, store, where: only the first lanes; 0: all
+  double number = 0;
+  int64_t integer = 0;
+  int64_t offset = 0;
+  int64_t scale = 0;
+  int64_t stride = 0;
+  int64_t divide = 1;
+  int64_t low = 0;
+  int64_t high = 0;
+  int64_t step = 1;
+};
+
+struct LinearKernel {
+  std::string name;
+  std::vector<Param> params;
+  std::vector<RegisterType> registers;
+  std::vector<LinearOp> ops;
+  // Bounds of the outermost range, given at the call.
+  Reg block_begin = 0;
+  Reg block_end = 1;
+};
+
+struct LinearizeOptions {
+  bool contract = true;  // MULACC
+};
+
+// Expects a kernel that VerifyKernel accepts. ResourceExhausted when the schedule unrolls to more
+// than kMaxLinearOps; Unimplemented for WMMA and CUSTOM.
+inline constexpr size_t kMaxLinearOps = 1 << 17;
+absl::StatusOr<LinearKernel> Linearize(const Kernel& kernel, const LinearizeOptions& options = {});
+
+// One op a line, as in the example.
+std::string PrintLinear(const LinearKernel& kernel);
+
+}  // namespace l3c::l0
