@@ -69,7 +69,8 @@ absl::StatusOr<RunResult> Evaluate(const l0::Plan& plan, const KernelTable& kern
                                    const RunOptions& options, EventSink& sink);
 
 // Asks the run in progress to stop: it finishes the steps under way, writes a checkpoint and returns
-// with `interrupted`. Async-signal-safe. A run that starts later ignores it.
+// with `interrupted`. Async-signal-safe. With no run in progress, the next one stops at its first
+// check; a run that stops has used the request up.
 void RequestStop();
 
 }  // namespace l3c::runtime

@@ -1,0 +1,268 @@
+#include "runtime/data_set.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "layers/support/printer.h"
+#include "layers/tensor/philox.h"
+#include "nlohmann/json.hpp"
+#include "runtime/message.h"
+
+namespace l3c::runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct FieldFile {
+  std::string path;
+  FileFormat format = FileFormat::kIdx;
+  double scale = 1;
+};
+
+// The entry of a field in dataset.json.
+absl::StatusOr<FieldFile> FromManifest(const nlohmann::json& manifest, const std::string& path,
+                                       const fs::path& folder, const std::string& split,
+                                       const std::string& field) {
+  const auto bad = [&](std::string_view message) {
+    return absl::InvalidArgumentError(Message(path, ": ", message));
+  };
+  if (!manifest.is_object() || !manifest.contains(split) || !manifest[split].is_object()) {
+    return bad(Message("there is no split '", split, "'"));
+  }
+  const nlohmann::json& fields = manifest[split];
+  if (!fields.contains(field) || !fields[field].is_object()) {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : fields.items()) names.push_back(Message("'", name, "'"));
+    return bad(Message("split '", split, "' has no field '", field, "'; it has ",
+                            support::Join(names)));
+  }
+  const nlohmann::json& entry = fields[field];
+  FieldFile file;
+  for (const auto& [key, value] : entry.items()) {
+    if (key == "file" && value.is_string()) {
+      file.path = (folder / value.get<std::string>()).string();
+    } else if (key == "format" && value.is_string()) {
+      if (!ParseFileFormat(value.get<std::string>(), &file.format)) {
+        return bad(Message("unknown format '", value.get<std::string>(),
+                                "'; the formats are idx, npy, csv, raw"));
+      }
+    } else if (key == "scale" && value.is_number() && std::isfinite(value.get<double>())) {
+      file.scale = value.get<double>();
+    } else {
+      return bad(Message(split, ".", field, ": '", key,
+                              "' is unknown or has a value of the wrong kind"));
+    }
+  }
+  if (file.path.empty() || !entry.contains("format")) {
+    return bad(Message(split, ".", field, " needs 'file' and 'format'"));
+  }
+  return file;
+}
+
+absl::StatusOr<FieldFile> ByName(const fs::path& folder, const std::string& split,
+                                 const std::string& field) {
+  FieldFile file;
+  std::error_code ignored;
+  for (std::string_view extension : {"idx", "npy", "csv", "raw"}) {
+    for (std::string_view packed : {"", ".gz"}) {
+      const fs::path path = folder / Message(split, ".", field, ".", extension, packed);
+      if (!fs::exists(path, ignored)) continue;
+      ParseFileFormat(extension, &file.format);
+      file.path = path.string();
+      return file;
+    }
+  }
+  return absl::NotFoundError(Message(
+      folder.string(), ": neither dataset.json nor a file ", split, ".", field,
+      ".EXT with EXT one of idx, npy, csv, raw (or with .gz behind it)"));
+}
+
+// Calls visit(sample, value) for each element until it returns false.
+template <class T, class Visit>
+void VisitAs(const FieldData& data, Visit visit) {
+  const size_t count = data.bytes.size() / sizeof(T);
+  for (size_t i = 0; i < count; ++i) {
+    T value;
+    std::memcpy(&value, data.bytes.data() + i * sizeof(T), sizeof(T));
+    if (!visit(static_cast<int64_t>(i) / data.elements, value)) return;
+  }
+}
+
+template <class Visit>
+void VisitElements(const FieldData& data, Visit visit) {
+  switch (data.type) {
+    case Stored::kBool:
+    case Stored::kU8: return VisitAs<uint8_t>(data, visit);
+    case Stored::kI8: return VisitAs<int8_t>(data, visit);
+    case Stored::kU16: return VisitAs<uint16_t>(data, visit);
+    case Stored::kI16: return VisitAs<int16_t>(data, visit);
+    case Stored::kU32: return VisitAs<uint32_t>(data, visit);
+    case Stored::kI32: return VisitAs<int32_t>(data, visit);
+    case Stored::kU64: return VisitAs<uint64_t>(data, visit);
+    case Stored::kI64: return VisitAs<int64_t>(data, visit);
+    case Stored::kF32: return VisitAs<float>(data, visit);
+    case Stored::kF64: return VisitAs<double>(data, visit);
+  }
+}
+
+struct IntegerRange {
+  double low, high;
+};
+IntegerRange RangeOf(tensor::DType dtype) {
+  switch (dtype) {
+    case tensor::DType::kBool: return {0, 1};
+    case tensor::DType::kU8: return {0, 255};
+    case tensor::DType::kI32: return {-2147483648.0, 2147483647.0};
+    case tensor::DType::kU32: return {0, 4294967295.0};
+    case tensor::DType::kI64: return {-0x1p63, 0x1p63};
+    case tensor::DType::kU64: return {0, 0x1p64};
+    case tensor::DType::kF32:
+    case tensor::DType::kF64: break;
+  }
+  return {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+}
+
+std::vector<int64_t> WithoutOnes(const std::vector<int64_t>& extents, size_t begin) {
+  std::vector<int64_t> rest;
+  for (size_t i = begin; i < extents.size(); ++i) {
+    if (extents[i] != 1) rest.push_back(extents[i]);
+  }
+  return rest;
+}
+
+absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
+                        const StoredArray& array, const FieldData& data) {
+  const auto bad = [&](std::string_view message) {
+    return absl::InvalidArgumentError(Message(file.path, ": ", message));
+  };
+  // Axes of extent one say nothing: labels of the domain [1] may be stored as [n] or [n, 1].
+  if (WithoutOnes(array.extents, 1) != WithoutOnes(field.shape, 0)) {
+    return bad(Message("a sample has the extents ",
+                       tensor::ShapeToString({array.extents.begin() + 1, array.extents.end()}),
+                       "; field '", field.field, "' is declared ",
+                            tensor::ShapeToString(field.shape)));
+  }
+  if (!tensor::IsFloat(field.dtype)) {
+    if (IsFloat(array.type)) {
+      return bad(Message("holds elements of ", StoredName(array.type), "; field '",
+                              field.field, "' is declared ", tensor::DTypeName(field.dtype)));
+    }
+    if (file.scale != 1) {
+      return bad(Message("a scale for field '", field.field, "' of integers"));
+    }
+  }
+  const IntegerRange range = RangeOf(field.dtype);
+  absl::Status status;
+  VisitElements(data, [&](int64_t sample, auto value) {
+    const auto real = static_cast<double>(value);
+    if (field.classes > 0 && !(real >= 0 && real < static_cast<double>(field.classes))) {
+      status = bad(Message("sample ", sample, ": label ", real, " is outside 0..",
+                                field.classes - 1));
+    } else if (!tensor::IsFloat(field.dtype) && (real < range.low || real > range.high)) {
+      status = bad(Message("sample ", sample, ": ", real, " does not fit ",
+                                tensor::DTypeName(field.dtype)));
+    }
+    return status.ok();
+  });
+  return status;
+}
+
+}  // namespace
+
+absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::string& folder,
+                                    const std::string& split) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    return absl::NotFoundError(Message("data '", source.name, "': there is no folder '",
+                                            folder, "'"));
+  }
+  std::optional<nlohmann::json> manifest;
+  const std::string manifest_path = (fs::path(folder) / "dataset.json").string();
+  if (fs::exists(manifest_path, ignored)) {
+    std::ifstream in(manifest_path);
+    manifest = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+    if (manifest->is_discarded()) {
+      return absl::InvalidArgumentError(Message(manifest_path, ": not JSON"));
+    }
+  }
+  SplitData data;
+  std::string first_path;
+  for (const l0::FieldSource& field : source.fields) {
+    absl::StatusOr<FieldFile> file =
+        manifest ? FromManifest(*manifest, manifest_path, folder, split, field.field)
+                 : ByName(folder, split, field.field);
+    if (!file.ok()) return file.status();
+    absl::StatusOr<StoredArray> array =
+        ReadArray(file->path, file->format, field.dtype, field.shape);
+    if (!array.ok()) return array.status();
+    FieldData loaded;
+    loaded.type = array->type;
+    loaded.scale = file->scale;
+    loaded.elements = tensor::NumElements(field.shape);
+    loaded.bytes = std::move(array->bytes);
+    if (absl::Status s = CheckField(field, *file, *array, loaded); !s.ok()) return s;
+    const int64_t samples = array->extents[0];
+    if (samples == 0) return absl::InvalidArgumentError(file->path + ": holds no sample");
+    if (samples > std::numeric_limits<uint32_t>::max()) {
+      return absl::InvalidArgumentError(file->path + ": holds more than 2^32 samples");
+    }
+    if (first_path.empty()) {
+      first_path = file->path;
+      data.samples = samples;
+    } else if (samples != data.samples) {
+      return absl::InvalidArgumentError(Message(file->path, ": holds ", samples,
+                                                     " samples; ", first_path, " holds ",
+                                                     data.samples));
+    }
+    data.fields.push_back(std::move(loaded));
+  }
+  data.stored = data.samples;
+  return data;
+}
+
+SplitData SyntheticSplit(const l0::DataSource& source, const std::string& split, int64_t samples) {
+  // Enough to defeat caches, and little enough to be made at once.
+  constexpr int64_t kMaxStored = 4096;
+  SplitData data;
+  data.samples = samples;
+  data.stored = std::min(samples, kMaxStored);
+  // The split's name seeds the generator, so that what is tested was not trained on.
+  uint64_t seed = 0;
+  for (char c : split) seed = seed * 131 + static_cast<unsigned char>(c);
+  for (size_t f = 0; f < source.fields.size(); ++f) {
+    const l0::FieldSource& field = source.fields[f];
+    FieldData made;
+    made.elements = tensor::NumElements(field.shape);
+    const auto count = static_cast<size_t>(data.stored * made.elements);
+    tensor::PhiloxStream random(seed, f);
+    const auto append = [&]<class T>(T value) {
+      const auto* raw = reinterpret_cast<const std::byte*>(&value);
+      made.bytes.insert(made.bytes.end(), raw, raw + sizeof(T));
+    };
+    if (field.classes > 0) {
+      made.type = Stored::kI64;
+      for (size_t i = 0; i < count; ++i) {
+        append(static_cast<int64_t>(random.NextBelow(static_cast<uint64_t>(field.classes))));
+      }
+    } else {
+      // Bytes stand for reals as well, as in files of images.
+      made.type = Stored::kU8;
+      made.scale = tensor::IsFloat(field.dtype) ? 1.0 / 256 : 1;
+      const uint32_t mask = field.dtype == tensor::DType::kBool ? 1 : 255;
+      made.bytes.reserve(count);
+      for (size_t i = 0; i < count; ++i) append(static_cast<uint8_t>(random.NextWord() & mask));
+    }
+    data.fields.push_back(std::move(made));
+  }
+  return data;
+}
+
+}  // namespace l3c::runtime

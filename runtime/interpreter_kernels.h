@@ -1,0 +1,21 @@
+// Kernels run by the UOp interpreter: slow, complete, and the oracle of every backend.
+#pragma once
+
+#include "layers/l0/plan.h"
+#include "runtime/kernel_table.h"
+
+namespace l3c::runtime {
+
+class InterpreterKernels : public KernelTable {
+ public:
+  // `plan` must outlive the table.
+  explicit InterpreterKernels(const l0::Plan& plan) : plan_(plan) {}
+
+  KernelFn Find(l0::KernelId kernel) const override;
+  void* Context(l0::KernelId kernel) const override;
+
+ private:
+  const l0::Plan& plan_;
+};
+
+}  // namespace l3c::runtime

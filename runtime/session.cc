@@ -1,0 +1,200 @@
+#include "runtime/session.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "layers/l0/control_verify.h"
+#include "runtime/batches.h"
+#include "runtime/checkpoint.h"
+#include "runtime/data_set.h"
+#include "runtime/engine.h"
+#include "runtime/init.h"
+#include "runtime/memory.h"
+#include "runtime/message.h"
+#include "runtime/metrics.h"
+#include "runtime/sha256.h"
+#include "runtime/worker_team.h"
+
+namespace l3c::runtime {
+namespace {
+
+// The region `signals` of whichever unit runs. Written by signal handlers.
+std::atomic<int64_t> stop_requested{0};
+static_assert(std::atomic<int64_t>::is_always_lock_free);
+
+int UsableCpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::max(1, CPU_COUNT(&set));
+}
+
+// Splits in memory, and the samplers that read them.
+struct Data {
+  std::vector<std::unique_ptr<SplitData>> splits;
+  std::vector<std::unique_ptr<Batches>> batches;  // by SamplerId
+};
+
+// Reads what the unit's sequences load, each split once.
+absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
+                              const RunOptions& options) {
+  std::set<l0::SamplerId> used;
+  for (l0::SequenceId id : l0::PushedSequences(unit)) {
+    for (const l0::Command& command : plan.sequences[id].commands) {
+      if (command.kind == l0::CommandKind::kLoad) used.insert(command.sampler);
+    }
+  }
+  Data data;
+  data.batches.resize(plan.samplers.size());
+  std::map<std::pair<uint32_t, std::string>, const SplitData*> read;
+  for (l0::SamplerId id : used) {
+    const l0::Sampler& sampler = plan.samplers[id];
+    const l0::DataSource& source = plan.sources[sampler.source];
+    const SplitData* split = nullptr;
+    if (options.synthetic) {
+      // Without a stated size, so many that batches differ and none is short.
+      const int64_t samples =
+          sampler.samples > 0 ? sampler.samples
+                              : sampler.batch * std::max<int64_t>(1, 4096 / sampler.batch);
+      data.splits.push_back(
+          std::make_unique<SplitData>(SyntheticSplit(source, sampler.split, samples)));
+      split = data.splits.back().get();
+    } else {
+      const SplitData*& known = read[{sampler.source, sampler.split}];
+      if (known == nullptr) {
+        auto folder = options.data.find(source.name);
+        absl::StatusOr<SplitData> loaded = ReadSplit(
+            source, folder == options.data.end() ? source.path : folder->second, sampler.split);
+        if (!loaded.ok()) return loaded.status();
+        data.splits.push_back(std::make_unique<SplitData>(*std::move(loaded)));
+        known = data.splits.back().get();
+      }
+      split = known;
+    }
+    const std::string title = Message("data '", source.name, "', split '", sampler.split, "'");
+    if (sampler.samples > 0 && split->samples != sampler.samples) {
+      return absl::InvalidArgumentError(Message(title, " has ", split->samples,
+                                                " samples; the plan is made for ",
+                                                sampler.samples));
+    }
+    if (sampler.drop_last && split->samples < sampler.batch) {
+      return absl::InvalidArgumentError(Message(title, " has ", split->samples,
+                                                " samples, fewer than one batch of ",
+                                                sampler.batch));
+    }
+    data.batches[id] = std::make_unique<Batches>(sampler, source, *split);
+  }
+  return data;
+}
+
+std::string HashWeights(const l0::Plan& plan, const Memory& memory) {
+  Sha256 sha;
+  for (l0::BufferId id : plan.parameters) {
+    sha.Add({memory.Address(id), static_cast<size_t>(plan.buffers[id].size)});
+  }
+  return sha.Finish();
+}
+
+absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& unit,
+                                  bool training, const KernelTable& kernels,
+                                  const RunOptions& options, EventSink& sink) {
+  // What can be refused cheaply comes first.
+  std::string resumed;
+  if (!options.checkpoint.empty()) {
+    absl::StatusOr<std::string> found = FindCheckpoint(options.checkpoint);
+    if (!found.ok()) return found.status();
+    resumed = *std::move(found);
+  }
+  std::optional<CheckpointWriter> writer;
+  if (training && !options.output.empty()) {
+    absl::StatusOr<CheckpointWriter> opened =
+        CheckpointWriter::Open(options.output, options.keep_checkpoints, resumed);
+    if (!opened.ok()) return opened.status();
+    writer = *std::move(opened);
+  }
+  absl::StatusOr<Data> data = OpenData(plan, unit, options);
+  if (!data.ok()) return data.status();
+  absl::StatusOr<Memory> memory = Memory::Allocate(plan);
+  if (!memory.ok()) return memory.status();
+
+  RunInit(plan, *memory);
+  Metrics metrics(plan);
+  Engine::Regions regions;
+  if (!resumed.empty() && training) {
+    absl::StatusOr<RunState> state = ReadCheckpoint(resumed, plan, *memory);
+    if (!state.ok()) return state.status();
+    regions = std::move(state->regions);
+    metrics.Restore(std::move(state->splits));
+  } else if (!resumed.empty()) {
+    if (absl::Status s = ReadWeights(resumed, plan, *memory); !s.ok()) return s;
+  }
+  const int64_t samples_before = metrics.split(kTrainSplit).samples;
+
+  RunResult result;
+  const std::string digest = writer ? PlanDigest(plan) : "";
+  const auto save = [&](const Engine::Regions& now) -> absl::Status {
+    if (!writer) return absl::OkStatus();
+    const auto begin = std::chrono::steady_clock::now();
+    absl::StatusOr<std::string> written =
+        writer->Write(plan, *memory, {digest, now, metrics.splits()});
+    if (!written.ok()) return written.status();
+    result.checkpoint = *written;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+    sink.OnCheckpoint({*written, metrics.split(kTrainSplit).steps, spent.count()});
+    return absl::OkStatus();
+  };
+
+  WorkerTeam team(options.threads > 0 ? options.threads : UsableCpus());
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      Engine::Make({plan, unit, *memory, kernels, team, data->batches, metrics, sink,
+                    stop_requested, save},
+                   regions);
+  if (!engine.ok()) return engine.status();
+  const absl::Status status = (*engine)->Run();
+  result.interrupted = stop_requested.exchange(0) != 0;
+  if (!status.ok()) return status;
+
+  const Metrics::Split& train = metrics.split(kTrainSplit);
+  result.metrics = metrics.Figures();
+  result.steps = train.steps;
+  result.samples = train.samples;
+  result.seconds = (*engine)->seconds();
+  result.train_seconds = std::max(0.0, result.seconds - (*engine)->other_seconds());
+  const int64_t rows =
+      training ? train.samples - samples_before : metrics.split(kTestSplit).samples;
+  const double over = training ? result.train_seconds : result.seconds;
+  result.samples_per_second = over > 0 ? static_cast<double>(rows) / over : 0;
+  result.streams = (*engine)->Use();
+  result.weights_sha256 = HashWeights(plan, *memory);
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<RunResult> Train(const l0::Plan& plan, const KernelTable& kernels,
+                                const RunOptions& options, EventSink& sink) {
+  if (plan.control.empty()) {
+    return absl::FailedPreconditionError("the plan has no control unit to run");
+  }
+  return RunUnit(plan, plan.control[0], /*training=*/true, kernels, options, sink);
+}
+
+absl::StatusOr<RunResult> Evaluate(const l0::Plan& plan, const KernelTable& kernels,
+                                   const RunOptions& options, EventSink& sink) {
+  for (const l0::ControlUnit& unit : plan.control) {
+    if (unit.name != "evaluate") continue;
+    return RunUnit(plan, unit, /*training=*/false, kernels, options, sink);
+  }
+  return absl::FailedPreconditionError("the plan has no control unit 'evaluate'");
+}
+
+void RequestStop() { stop_requested.store(1, std::memory_order_relaxed); }
+
+}  // namespace l3c::runtime
