@@ -123,6 +123,7 @@ struct Sampling {
   SampleKind kind = SampleKind::kEpochShuffle;
   std::string data;
   std::string split;       // "train", "test"
+  int64_t rows = 0;        // in the split, as the schedule was planned for; 0: not stated
   int64_t batch = 1;
   bool drop_last = false;
   Span span;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "layers/l1/naming.h"
 #include "layers/l1/place.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/methods.h"
@@ -25,7 +26,9 @@ constexpr char kTrainGraph[] = "forward_backward";
 constexpr char kEvalGraph[] = "evaluate";
 
 // The part of a graph that some outputs need, with its inputs in a given order. An input that is to
-// be `ones` becomes a constant.
+// be `ones` becomes a constant. A scalar constant becomes a literal in each user that can be written
+// so, made just before the user: that is where the parser makes it, and so a program that is read
+// back from its text is the same node by node.
 struct Part {
   std::vector<NodeId> arguments;  // stay inputs, needed or not
   std::vector<NodeId> state;      // stay inputs where needed
@@ -33,12 +36,34 @@ struct Part {
   std::optional<NodeId> ones;
 };
 
+// Whether the constant `id` can be written as a number in its user, which then gives it the dtype
+// of the user's first other operand.
+bool IsLiteralOf(const Graph& graph, NodeId id, const tensor::Node& user) {
+  const tensor::Node& node = graph.node(id);
+  if (node.op != Op::kConst) return false;
+  if (user.op == Op::kExpand) return node.dtype == DType::kF32;
+  const bool scalar = user.shape.empty() || tensor::Definition(user.op).name == "scale";
+  if (user.inputs.size() != 2 || !scalar) return false;
+  const NodeId other = user.inputs[0] == id ? user.inputs[1] : user.inputs[0];
+  return graph.node(other).op != Op::kConst && graph.node(other).dtype == node.dtype;
+}
+
 Graph Extract(const Graph& from, const Part& part) {
   std::vector<bool> needed(from.size());
   for (const tensor::Output& output : part.outputs) needed[output.node] = true;
   for (NodeId id = static_cast<NodeId>(from.size()); id-- > 0;) {
     if (!needed[id]) continue;
     for (NodeId input : from.node(id).inputs) needed[input] = true;
+  }
+  // A constant keeps its node where some use needs it.
+  std::vector<bool> keep(from.size());
+  for (const tensor::Output& output : part.outputs) keep[output.node] = true;
+  for (NodeId id = 0; id < from.size(); ++id) {
+    if (!needed[id]) continue;
+    if (from.node(id).op != Op::kConst) keep[id] = true;
+    for (NodeId input : from.node(id).inputs) {
+      if (!IsLiteralOf(from, input, from.node(id))) keep[input] = true;
+    }
   }
   Graph to;
   std::vector<NodeId> ids(from.size());
@@ -55,15 +80,19 @@ Graph Extract(const Graph& from, const Part& part) {
     if (!needed[id]) continue;
     if (node.op == Op::kInput) {
       if (part.ones == id) {
-        ids[id] = to.Expand(to.Const(1, node.dtype), node.shape, node.name);
+        ids[id] = to.Expand(to.AddLiteral(1, node.dtype), node.shape, node.name);
       }
       continue;
     }
+    if (!keep[id]) continue;
     std::vector<NodeId> inputs;
-    for (NodeId input : node.inputs) inputs.push_back(ids[input]);
-    ids[id] = node.name.empty()
-                  ? to.AddLiteral(node.attr.scalar, node.dtype, node.span)
-                  : to.Add(node.op, std::move(inputs), node.attr, node.name, node.span);
+    for (NodeId input : node.inputs) {
+      const tensor::Node& operand = from.node(input);
+      inputs.push_back(IsLiteralOf(from, input, node)
+                           ? to.AddLiteral(operand.attr.scalar, operand.dtype)
+                           : ids[input]);
+    }
+    ids[id] = to.Add(node.op, std::move(inputs), node.attr, node.name, node.span);
   }
   for (const tensor::Output& output : part.outputs) to.AddOutput(output.name, ids[output.node]);
   return to;
@@ -91,12 +120,6 @@ double CountFlops(const Graph& derived) {
   return flops;
 }
 
-// "t12" and the like say nothing.
-bool IsFreshName(const std::string& name) {
-  return name.size() > 1 && name[0] == 't' &&
-         std::all_of(name.begin() + 1, name.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
 // One metric's figures as outputs of a graph.
 struct MetricOutputs {
   std::string name;
@@ -104,29 +127,38 @@ struct MetricOutputs {
   std::string denominator;
 };
 
-// Adds the metrics' nodes to the outputs of `graph`, each node once, under its own name where that
-// says something.
+// The output of `graph` that is `node`; one is added where there is none.
+std::string OutputFor(Graph& graph, NodeId node, const std::string& name) {
+  for (const tensor::Output& output : graph.outputs()) {
+    if (output.node == node) return output.name;
+  }
+  graph.AddOutput(name, node);
+  return name;
+}
+
 std::vector<MetricOutputs> AddMetricOutputs(Graph& graph,
                                             const std::vector<l2::MetricNodes>& metrics) {
-  const auto output_name = [&](NodeId node, const std::string& fallback) {
-    for (const tensor::Output& output : graph.outputs()) {
-      if (output.node == node) return output.name;
-    }
-    std::string name = graph.node(node).name;
-    if (name.empty() || IsFreshName(name)) {
-      name = fallback;
-      if (!graph.Find(name)) graph.Rename(node, name);
-    }
-    graph.AddOutput(name, node);
-    return name;
-  };
   std::vector<MetricOutputs> outputs;
   for (const l2::MetricNodes& metric : metrics) {
     MetricOutputs names;
     names.name = metric.name;
-    names.numerator = output_name(metric.numerator, metric.name + "_sum");
-    names.denominator = output_name(metric.denominator, metric.name + "_count");
+    names.numerator = OutputFor(graph, metric.numerator, metric.name + "_sum");
+    names.denominator = OutputFor(graph, metric.denominator, metric.name + "_count");
     outputs.push_back(std::move(names));
+  }
+  return outputs;
+}
+
+// The outputs that metrics read, each once, in their order.
+std::vector<tensor::Output> OutputsOf(const Graph& graph,
+                                      const std::vector<MetricOutputs>& metrics) {
+  std::vector<tensor::Output> outputs;
+  for (const MetricOutputs& metric : metrics) {
+    for (const std::string& name : {metric.numerator, metric.denominator}) {
+      const auto same = [&](const tensor::Output& o) { return o.name == name; };
+      if (std::any_of(outputs.begin(), outputs.end(), same)) continue;
+      outputs.push_back(*std::find_if(graph.outputs().begin(), graph.outputs().end(), same));
+    }
   }
   return outputs;
 }
@@ -208,28 +240,38 @@ class Lowering {
     methods_.phases = {phase};
   }
 
+  // Everything is named before differentiation, so that a gradient is named after what it is the
+  // gradient of; and derived ops are expanded before that, so that nothing is renamed in between.
   void BuildTrainGraph() {
     Graph graph = forward_.graph;
-    const auto is_loss = [](const l2::MetricNodes& m) { return m.name == "loss"; };
     std::vector<l2::MetricNodes> metrics;
-    std::copy_if(forward_.metrics.begin(), forward_.metrics.end(), std::back_inserter(metrics),
-                 is_loss);
+    for (const l2::MetricNodes& metric : forward_.metrics) {
+      if (metric.name == "loss") metrics.push_back(metric);
+    }
     train_metrics_ = AddMetricOutputs(graph, metrics);
+    std::vector<NodeId> ids;
+    graph = tensor::ExpandDerived(graph, ids);
+    NameValues(graph);
+    std::vector<NodeId> parameters;
+    for (NodeId node : forward_.parameter_nodes) parameters.push_back(ids[node]);
     const tensor::Gradients gradients =
-        tensor::Differentiate(graph, forward_.loss, forward_.parameter_nodes);
+        tensor::Differentiate(graph, ids[forward_.loss], parameters);
+    NameValues(graph);
     Part part = PartOf(graph);
-    part.outputs = graph.outputs();
+    part.outputs = OutputsOf(graph, train_metrics_);
     for (size_t i = 0; i < forward_.parameters.size(); ++i) {
       part.outputs.push_back({forward_.parameters[i].name + "_grad", gradients.nodes[i]});
     }
     train_graph_ = Extract(graph, part);
   }
 
+  // Padded rows always may occur: the last batch of an evaluation is never dropped.
   void BuildEvalGraph() {
     Graph graph = forward_.graph;
     eval_metrics_ = AddMetricOutputs(graph, forward_.metrics);
+    NameValues(graph);
     Part part = PartOf(graph);
-    part.outputs = graph.outputs();
+    part.outputs = OutputsOf(graph, eval_metrics_);
     part.ones.reset();
     part.arguments = InputsOf(graph, /*with_mask=*/true);
     eval_graph_ = Extract(graph, part);
@@ -377,7 +419,9 @@ class Lowering {
       if (const auto node = update_.graph.Find(field.name)) part.state.push_back(*node);
     }
     part.outputs = update_.graph.outputs();
-    handler.graph = Extract(update_.graph, part);
+    Graph named = update_.graph;
+    NameValues(named, "_next", "step");
+    handler.graph = Extract(named, part);
     actor.handlers.push_back(std::move(handler));
     program_.actors.push_back(std::move(actor));
   }
@@ -412,6 +456,7 @@ class Lowering {
     stage.sampling.kind = split == "train" ? SampleKind::kEpochShuffle : SampleKind::kSequential;
     stage.sampling.data = data_name_;
     stage.sampling.split = split;
+    stage.sampling.rows = info_->rows.at(split);
     stage.sampling.batch = batch_;
     stage.sampling.drop_last = drop_last;
     Statement forward;

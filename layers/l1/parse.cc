@@ -655,7 +655,7 @@ class ProgramParser : public ParserBase {
         sampling.data = name->text;
         return true;
       }
-      const auto label = ExpectName("split, batch or drop_last");
+      const auto label = ExpectName("split, rows, batch or drop_last");
       if (!label || !Expect(":")) return false;
       if (!seen.insert(label->text).second) {
         Error(label->span, "'" + label->text + "' is given twice");
@@ -665,6 +665,11 @@ class ProgramParser : public ParserBase {
         const auto split = ExpectName("train or test");
         if (split) sampling.split = split->text;
         return split.has_value();
+      }
+      if (label->text == "rows") {
+        const auto rows = ExpectInteger("the number of rows", 1, int64_t{1} << 31);
+        if (rows) sampling.rows = *rows;
+        return rows.has_value();
       }
       if (label->text == "batch") {
         const auto batch = ExpectInteger("the batch size", 1, 1 << 24);
@@ -676,7 +681,7 @@ class ProgramParser : public ParserBase {
         if (drop) sampling.drop_last = *drop;
         return drop.has_value();
       }
-      ErrorUnknown("argument", *label, {"split", "batch", "drop_last"});
+      ErrorUnknown("argument", *label, {"split", "rows", "batch", "drop_last"});
       return false;
     });
     if (!ok) return false;

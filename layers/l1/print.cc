@@ -174,7 +174,9 @@ class ProgramPrinter {
     if (stage.samples) {
       const Sampling& s = stage.sampling;
       std::string text = "sample: " + std::string(SampleKindName(s.kind)) + "(" + s.data +
-                         ", split: " + s.split + ", batch: " + std::to_string(s.batch);
+                         ", split: " + s.split;
+      if (s.rows > 0) text += ", rows: " + std::to_string(s.rows);
+      text += ", batch: " + std::to_string(s.batch);
       text += std::string(", drop_last: ") + (s.drop_last ? "true" : "false") + ")";
       out_.Line(text);
       out_.Line();
