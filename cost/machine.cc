@@ -1,0 +1,110 @@
+#include "cost/machine.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace l3c::cost {
+
+using l0::lower::AccessWork;
+using l0::lower::ComputeWork;
+using l0::lower::Pattern;
+using tensor::Op;
+
+CpuMachine MachineOf(const l1::SystemNode& node) {
+  CpuMachine machine;
+  machine.cores = std::max<int64_t>(1, node.cores);
+  const auto has = [&](const char* feature) {
+    return std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
+  };
+  if (!has("avx512f") && !node.features.empty()) {
+    machine.lanes = has("avx2") ? 8 : 4;
+    machine.registers = 16;
+    machine.name = has("avx2") ? "x86-64-v3" : "x86-64-v2";
+  }
+  return machine;
+}
+
+double CpuCostModel::Cores(double blocks) const {
+  return std::clamp(blocks, 1.0, static_cast<double>(machine_.cores));
+}
+
+double CpuCostModel::Bandwidth(double buffer, double cores) const {
+  if (buffer <= machine_.l2_bytes) return machine_.l2_bandwidth * cores;
+  if (buffer <= machine_.l3_bytes) return machine_.l3_bandwidth * cores;
+  return machine_.memory_bandwidth;
+}
+
+double CpuCostModel::LoadSeconds(const AccessWork& work) const {
+  const double cores = Cores(work.blocks);
+  const double vectors = work.points * work.element / 4 / std::max(1.0, work.lanes);
+  double cycles = 0;
+  switch (work.pattern) {
+    case Pattern::kContiguous: cycles = vectors * machine_.vector_load; break;
+    // Loaded once for the lanes and usually for a whole row.
+    case Pattern::kBroadcast: cycles = vectors * machine_.vector_load / 8; break;
+    case Pattern::kStrided: cycles = work.points * machine_.scalar_load; break;
+  }
+  const double arithmetic = cycles / machine_.clock / cores;
+  return std::max(arithmetic, work.bytes / Bandwidth(work.buffer, cores));
+}
+
+double CpuCostModel::StoreSeconds(const AccessWork& work) const {
+  const double cores = Cores(work.blocks);
+  const double vectors = work.points * work.element / 4 / std::max(1.0, work.lanes);
+  const double arithmetic = vectors * machine_.vector_store / machine_.clock / cores;
+  // A line is read before it is written.
+  const double traffic = work.buffer > machine_.l3_bytes ? 2 * work.bytes : work.bytes;
+  return std::max(arithmetic, traffic / Bandwidth(work.buffer, cores));
+}
+
+double CpuCostModel::ComputeSeconds(const ComputeWork& work) const {
+  double cycles = machine_.simple;
+  switch (work.op) {
+    case Op::kRecip: cycles = machine_.divide; break;
+    case Op::kMod: cycles = machine_.divide * 2; break;
+    case Op::kSqrt: cycles = machine_.square_root; break;
+    case Op::kExp2: cycles = machine_.exp2; break;
+    case Op::kLog2: cycles = machine_.log2; break;
+    case Op::kSin: cycles = machine_.sine; break;
+    default: break;
+  }
+  const double width = static_cast<double>(tensor::SizeOf(work.dtype)) > 4 ? 2 : 1;
+  return work.points / std::max(1.0, work.lanes) * cycles * width / machine_.clock /
+         Cores(work.blocks);
+}
+
+double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const {
+  const l0::KernelWork work = l0::CountWork(kernel);
+  const double lanes =
+      schedule.lane_use *
+      (std::any_of(schedule.axes.begin(), schedule.axes.end(),
+                   [](const l0::AxisSchedule& a) { return a.vector > 1; })
+           ? machine_.lanes
+           : 1);
+  // A multiply-add waits for its accumulator, and for its operands from the first level.
+  double fma = std::max(machine_.fma, schedule.loads_per_fma * machine_.vector_load);
+  if (work.multiply_adds > 0) {
+    const double chains = std::max(1, schedule.accumulators);
+    fma = std::max(fma, machine_.fma_latency / chains);
+  }
+  double cycles = work.multiply_adds * fma + work.simple_flops * machine_.simple +
+                  work.divides * machine_.divide + work.transcendentals * machine_.exp2;
+  cycles /= std::max(1.0, lanes);
+  const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
+  const double cores = Cores(blocks);
+  // The last round of blocks may leave cores idle.
+  const double rounds = std::ceil(blocks / cores);
+  const double arithmetic = cycles / machine_.clock * rounds / blocks;
+  const double bytes = work.bytes_read + work.bytes_written;
+  return std::max(arithmetic, bytes / Bandwidth(bytes, cores));
+}
+
+l0::ScheduleTarget CpuCostModel::target() const {
+  l0::ScheduleTarget target;
+  target.vector_registers = machine_.registers;
+  target.lanes = machine_.lanes;
+  target.workers = static_cast<int>(machine_.cores);
+  return target;
+}
+
+}  // namespace l3c::cost

@@ -1,0 +1,74 @@
+// An analytical cost model of a CPU: the figures of one core and its caches, and what follows from
+// them for the parts of a kernel.
+//
+// The figures describe a class of machines, they are not taken from the one that compiles, so the
+// same program gives the same plan everywhere. Every figure is "analytical" until a calibration puts
+// a measured one in its place.
+//
+//   time of a part = max(arithmetic, memory) / parts side by side
+//   arithmetic     = vector operations · cycles each / clock
+//   memory         = distinct bytes / bandwidth of the smallest level that holds the buffer
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "layers/l0/lower/kernel_cost.h"
+#include "layers/l1/ir.h"
+
+namespace l3c::cost {
+
+struct CpuMachine {
+  std::string name = "x86-64-v4";
+  int64_t cores = 2;
+  int lanes = 16;              // f32 lanes of a vector register
+  int registers = 32;
+  double clock = 2.66e9;       // Hz under full vector load
+  // Cycles that a full vector of f32 costs a core, in throughput. Transcendentals are polynomials
+  // of the kernel compiler: about twenty vector operations each.
+  double fma = 0.5;
+  double simple = 0.5;
+  double divide = 10;          // Intel's optimisation manual: vdivps zmm 10, vsqrtps zmm 12
+  double square_root = 12;
+  double exp2 = 11;
+  double log2 = 14;
+  double sine = 16;
+  double vector_load = 0.5;    // from the first level
+  double vector_store = 1;
+  double scalar_load = 1;      // of a lane that lies apart
+  double fma_latency = 4;
+  // Bytes that each level holds for a core, and what a core draws from it (bytes a second).
+  double l2_bytes = 1.0e6;     // half of it, so that a producer's output is still there
+  double l2_bandwidth = 80e9;
+  double l3_bytes = 12e6;
+  double l3_bandwidth = 22e9;
+  double memory_bandwidth = 25e9;  // of all cores together
+  double launch = 2.5e-6;      // a launch and the barrier after it, seconds
+};
+
+// The machine class of a compute node: its cores and vector width; the rest as above.
+CpuMachine MachineOf(const l1::SystemNode& node);
+
+class CpuCostModel : public l0::lower::KernelCostModel {
+ public:
+  explicit CpuCostModel(CpuMachine machine) : machine_(std::move(machine)) {}
+
+  const CpuMachine& machine() const { return machine_; }
+
+  double LaunchSeconds() const override { return machine_.launch; }
+  double LoadSeconds(const l0::lower::AccessWork& work) const override;
+  double StoreSeconds(const l0::lower::AccessWork& work) const override;
+  double ComputeSeconds(const l0::lower::ComputeWork& work) const override;
+  double KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const override;
+  l0::ScheduleTarget target() const override;
+  std::string_view evidence() const override { return "analytical"; }
+
+ private:
+  // Of `cores` cores drawing at once from the level that holds `buffer` bytes.
+  double Bandwidth(double buffer, double cores) const;
+  double Cores(double blocks) const;
+
+  CpuMachine machine_;
+};
+
+}  // namespace l3c::cost

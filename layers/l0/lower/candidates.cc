@@ -1,0 +1,586 @@
+#include "layers/l0/lower/candidates.h"
+
+#include <algorithm>
+#include <deque>
+#include <numeric>
+#include <optional>
+
+namespace l3c::l0::lower {
+
+using tensor::NumElements;
+using tensor::Op;
+using tensor::Shape;
+
+const Entry* Candidate::Find(uint32_t context, ValueId value) const {
+  auto it = index_.find({context, value});
+  return it == index_.end() ? nullptr : &entries[it->second];
+}
+
+IndexMap IdentityMap(const Shape& shape) {
+  IndexMap map;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    map.dims.push_back(shape[d] == 1 ? Affine{} : AxisTerm(static_cast<AxisId>(d)));
+  }
+  return map;
+}
+
+int32_t VersionBefore(const CandidateSet& set, ValueId value, uint32_t kernel) {
+  const std::vector<uint32_t>& storers = set.storers[value];
+  const auto it = std::lower_bound(storers.begin(), storers.end(), kernel);
+  return static_cast<int32_t>(it - storers.begin()) - 1;
+}
+
+// Walks from a candidate's roots to what it could compute.
+class Analyser {
+ public:
+  Analyser(const ValueTable& table, const std::vector<bool>& stored,
+           const CandidateOptions& options)
+      : table_(table), stored_(stored), options_(options) {}
+
+  // Nothing when the candidate cannot be: an anchor that is not met at one point of the space.
+  std::optional<Candidate> Analyse(KernelKind kind, std::vector<ValueId> roots, ValueId anchor) {
+    splits_.clear();
+    for (int attempt = 0; attempt < kMaxSplits; ++attempt) {
+      last_attempt_ = attempt + 1 == kMaxSplits;
+      restart_ = false;
+      Start(kind, roots, anchor);
+      Walk();
+      if (!restart_) break;
+    }
+    if (failed_) return std::nullopt;
+    if (anchor >= 0) {
+      const Entry* entry = candidate_.Find(0, anchor);
+      if (!entry || entry->maps.size() != 1 ||
+          !IsBijective(entry->maps[0], table_.values[anchor].shape, candidate_.extents)) {
+        return std::nullopt;
+      }
+    }
+    CountPoints();
+    return std::move(candidate_);
+  }
+
+  // Matmuls that the last analysis met at every point of the root's space exactly once.
+  const std::vector<ValueId>& anchors_met() const { return anchors_met_; }
+  uint64_t pruned() const { return pruned_; }
+
+ private:
+  static constexpr int kMaxSplits = 8;
+
+  struct Origin {
+    ValueId reduction = -1;  // -1: the root's shape
+    uint32_t dim = 0;
+    uint32_t digit = 0;
+  };
+  struct Item {
+    uint32_t context;
+    ValueId value;
+    IndexMap map;
+  };
+
+  void Start(KernelKind kind, const std::vector<ValueId>& roots, ValueId anchor) {
+    candidate_ = Candidate();
+    candidate_.kind = kind;
+    candidate_.roots = roots;
+    candidate_.anchor = anchor;
+    candidate_.contexts.push_back({});
+    origins_.clear();
+    queue_.clear();
+    anchors_met_.clear();
+    failed_ = false;
+    FindDependents(anchor);
+    const Shape& shape = table_.values[roots.front()].shape;
+    const IndexMap map = NewAxes(-1, shape);
+    candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
+    for (ValueId root : roots) queue_.push_back({0, root, map});
+  }
+
+  // One axis (or its digits) for each dimension; the map that reads them as an index.
+  IndexMap NewAxes(ValueId reduction, const Shape& dims) {
+    IndexMap map;
+    for (uint32_t d = 0; d < dims.size(); ++d) {
+      std::vector<int64_t> digits = {dims[d]};
+      auto it = splits_.find({reduction, d});
+      if (it != splits_.end()) digits = it->second;
+      Affine index;
+      int64_t stride = dims[d];
+      for (uint32_t i = 0; i < digits.size(); ++i) {
+        const AxisId axis = static_cast<AxisId>(candidate_.extents.size());
+        candidate_.extents.push_back(digits[i]);
+        origins_.push_back({reduction, d, i});
+        stride = digits[i] == 0 ? 0 : stride / digits[i];
+        if (dims[d] != 1) index = index + AxisTerm(axis, stride);
+      }
+      map.dims.push_back(std::move(index));
+    }
+    return map;
+  }
+
+  void FindDependents(ValueId anchor) {
+    dependent_.assign(table_.values.size(), false);
+    if (anchor < 0) return;
+    dependent_[anchor] = true;
+    for (ValueId v = anchor + 1; v < static_cast<ValueId>(table_.values.size()); ++v) {
+      for (const Definition& d : table_.values[v].definitions) {
+        for (ValueId input : d.inputs) {
+          if (dependent_[input]) dependent_[v] = true;
+        }
+      }
+    }
+  }
+
+  bool IsRoot(ValueId v) const {
+    return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) !=
+           candidate_.roots.end();
+  }
+
+  void Walk() {
+    while (!queue_.empty() && !restart_ && !failed_) {
+      const Item item = std::move(queue_.front());
+      queue_.pop_front();
+      Meet(item);
+    }
+  }
+
+  uint64_t BoundAxes(uint32_t context) const {
+    uint64_t axes = 0;
+    for (AxisId a : candidate_.contexts[context].axes) axes |= uint64_t{1} << a;
+    return axes;
+  }
+
+  void Meet(const Item& item) {
+    const uint64_t axes = AxesOfMap(item.map);
+    const bool hoisted = item.context != 0 && (axes & BoundAxes(item.context)) == 0;
+    const auto key = std::make_pair(item.context, item.value);
+    auto it = candidate_.index_.find(key);
+    if (it == candidate_.index_.end()) {
+      if (candidate_.entries.size() >= options_.max_entries) {
+        // Values further from the root stay unmet, so that nothing below can compute them here;
+        // one that can only be computed makes the paths through it infeasible.
+        ++pruned_;
+        return;
+      }
+      it = candidate_.index_.emplace(key, static_cast<uint32_t>(candidate_.entries.size())).first;
+      Entry entry;
+      entry.context = item.context;
+      entry.value = item.value;
+      entry.readable = Readable(item.value);
+      candidate_.entries.push_back(std::move(entry));
+    }
+    const uint32_t index = it->second;
+    Entry& entry = candidate_.entries[index];
+    if (std::find(entry.maps.begin(), entry.maps.end(), item.map) != entry.maps.end()) return;
+    const bool first = entry.maps.empty();
+    entry.maps.push_back(item.map);
+    entry.axes |= axes;
+    if (hoisted) {
+      entry.hoisted = true;
+      queue_.push_back({0, item.value, item.map});
+      return;
+    }
+    const Value& value = table_.values[item.value];
+    for (uint32_t d = 0; d < value.definitions.size(); ++d) {
+      Define(item, index, d, first);
+      if (restart_ || failed_) return;
+    }
+  }
+
+  bool Readable(ValueId v) const {
+    if (IsRoot(v)) return false;
+    if (candidate_.anchor >= 0 && dependent_[v]) return false;
+    return table_.values[v].input >= 0 || stored_[v];
+  }
+
+  void Define(const Item& item, uint32_t index, uint32_t d, bool first) {
+    const Definition& definition = table_.values[item.value].definitions[d];
+    auto inlines = [&](int32_t pass) {
+      Entry& entry = candidate_.entries[index];
+      for (const Inline& known : entry.inlines) {
+        if (known.definition == d) return;
+      }
+      entry.inlines.push_back({d, pass});
+    };
+    const bool may_compute = options_.fuse || IsRoot(item.value);
+    if (definition.op == Op::kInput) return;
+    if (definition.op == Op::kConst || definition.op == Op::kIota) {
+      // Under padding the value is zero outside, which only a guarded load gives.
+      if (item.map.guards.empty()) inlines(-1);
+      return;
+    }
+    if (IsView(definition.op)) {
+      const Value& operand = table_.values[definition.inputs[0]];
+      std::optional<SplitRequest> split;
+      auto map = ThroughView(definition.op, definition.attr, operand.shape,
+                             table_.values[item.value].shape, item.map, candidate_.extents, split);
+      if (map) {
+        inlines(-1);
+        queue_.push_back({item.context, definition.inputs[0], std::move(*map)});
+      } else if (split && !last_attempt_) {
+        Split(*split);
+      }
+      return;
+    }
+    if (!item.map.guards.empty() || !may_compute) return;
+    if (IsElementwise(definition.op)) {
+      inlines(-1);
+      for (ValueId input : definition.inputs) queue_.push_back({item.context, input, item.map});
+      return;
+    }
+    if (IsReduction(definition.op)) {
+      if (first) {
+        Reduce(item, definition, inlines);
+      } else {
+        // A pass is at one point of the space only.
+        std::erase_if(candidate_.entries[index].inlines,
+                      [&](const Inline& i) { return i.definition == d; });
+      }
+      return;
+    }
+    if (definition.op == Op::kMatmul && item.context == 0) {
+      if (item.value == candidate_.anchor) {
+        if (first) inlines(-1);
+      } else if (first && IsBijective(item.map, table_.values[item.value].shape,
+                                      candidate_.extents) &&
+                 NumElements(table_.values[item.value].shape) ==
+                     NumElements(table_.values[candidate_.roots.front()].shape)) {
+        anchors_met_.push_back(item.value);
+      }
+      return;
+    }
+    if (definition.op == Op::kGather) {
+      inlines(-1);
+      const size_t rank = table_.values[definition.inputs[1]].shape.size();
+      IndexMap at;
+      at.dims.assign(item.map.dims.begin(), item.map.dims.begin() + static_cast<long>(rank));
+      queue_.push_back({item.context, definition.inputs[1], std::move(at)});
+    }
+  }
+
+  template <typename AddInline>
+  void Reduce(const Item& item, const Definition& definition, AddInline&& inlines) {
+    if (item.context != 0 || candidate_.anchor >= 0) return;
+    if (candidate_.contexts.size() > options_.max_passes) return;
+    // The axes that the result depends on must be the outer ones: then it is computed once for each
+    // of their points, and what is inside can use it.
+    const uint64_t axes = AxesOfMap(item.map);
+    bool inside = false;
+    double outer_points = 1;
+    for (AxisId a = 0; a < candidate_.root_axes; ++a) {
+      if (candidate_.extents[a] == 1) continue;
+      const bool depends = (axes >> a) & 1;
+      if (depends && inside) return;
+      if (!depends) inside = true;
+      if (depends) outer_points *= static_cast<double>(candidate_.extents[a]);
+    }
+    const bool space_is_one_point =
+        NumElements(table_.values[candidate_.roots.front()].shape) == 1;
+    if (axes == 0 && !space_is_one_point) return;
+
+    const Shape& operand = table_.values[definition.inputs[0]].shape;
+    Shape reduced;
+    for (int64_t d : definition.attr.ints) reduced.push_back(operand[d]);
+    if (candidate_.extents.size() + 2 * reduced.size() > kMaxAxes) return;
+    Context context;
+    context.reduction = item.value;
+    const AxisId first_axis = static_cast<AxisId>(candidate_.extents.size());
+    const IndexMap inner = NewAxes(item.value, reduced);
+    context.points = outer_points;
+    for (AxisId a = first_axis; a < candidate_.extents.size(); ++a) {
+      context.axes.push_back(a);
+      context.points *= static_cast<double>(candidate_.extents[a]);
+    }
+    IndexMap map;
+    size_t kept = 0;
+    size_t bound = 0;
+    for (size_t d = 0; d < operand.size(); ++d) {
+      if (bound < reduced.size() && definition.attr.ints[bound] == static_cast<int64_t>(d)) {
+        map.dims.push_back(inner.dims[bound++]);
+      } else {
+        map.dims.push_back(item.map.dims[kept++]);
+      }
+    }
+    const uint32_t pass = static_cast<uint32_t>(candidate_.contexts.size());
+    candidate_.contexts.push_back(std::move(context));
+    inlines(static_cast<int32_t>(pass));
+    queue_.push_back({pass, definition.inputs[0], std::move(map)});
+  }
+
+  void Split(const SplitRequest& request) {
+    const Origin origin = origins_[request.axis];
+    if (candidate_.extents.size() >= kMaxAxes - 1) return;
+    std::vector<int64_t>& digits = splits_[{origin.reduction, origin.dim}];
+    if (digits.empty()) digits = {candidate_.extents[request.axis]};
+    const int64_t extent = digits[origin.digit];
+    digits[origin.digit] = extent / request.inner;
+    digits.insert(digits.begin() + origin.digit + 1, request.inner);
+    restart_ = true;
+  }
+
+  void CountPoints() {
+    for (Entry& entry : candidate_.entries) {
+      double points = 1;
+      double running = 1;
+      auto pass_over = [&](AxisId a) {
+        running *= static_cast<double>(candidate_.extents[a]);
+        if ((entry.axes >> a) & 1) points = running;
+      };
+      if (entry.context == 0) {
+        for (AxisId a = 0; a < candidate_.root_axes; ++a) pass_over(a);
+        // Values of the whole kernel are computed once in every block.
+        if (entry.axes == 0) points = kBlocksOfAKernel;
+      } else {
+        const Context& context = candidate_.contexts[entry.context];
+        running = context.points;
+        for (AxisId a : context.axes) running /= static_cast<double>(candidate_.extents[a]);
+        points = running;
+        for (AxisId a : context.axes) pass_over(a);
+      }
+      entry.points = points * static_cast<double>(entry.maps.size());
+    }
+  }
+
+  static constexpr size_t kMaxAxes = 30;
+  static constexpr double kBlocksOfAKernel = 8;
+
+  const ValueTable& table_;
+  const std::vector<bool>& stored_;
+  const CandidateOptions& options_;
+  Candidate candidate_;
+  std::map<std::pair<ValueId, uint32_t>, std::vector<int64_t>> splits_;
+  std::vector<Origin> origins_;  // by axis
+  std::deque<Item> queue_;
+  std::vector<ValueId> anchors_met_;
+  std::vector<bool> dependent_;
+  bool restart_ = false;
+  bool failed_ = false;
+  bool last_attempt_ = false;
+  uint64_t pruned_ = 0;
+};
+
+namespace {
+
+bool Computes(const Candidate& candidate, ValueId root) {
+  const Entry* entry = candidate.Find(0, root);
+  return entry && !entry->inlines.empty();
+}
+
+class CandidateFinder {
+ public:
+  CandidateFinder(const Step& step, const ValueTable& table, const std::vector<bool>& stored,
+                  const CandidateOptions& options)
+      : step_(step), table_(table), stored_(stored), options_(options),
+        analyser_(table, stored, options) {}
+
+  CandidateSet Run() {
+    for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
+      if (stored_[v] && table_.values[v].input < 0) AddKernels({v}, -1);
+    }
+    FindGroups();
+    OrderGroups();
+    for (uint32_t k = 0; k < set_.kernels.size(); ++k) {
+      Candidate& kernel = set_.kernels[k];
+      kernel.position = k;
+      kernel.first_context = set_.contexts;
+      set_.contexts += static_cast<uint32_t>(kernel.contexts.size());
+    }
+    set_.storers.resize(table_.values.size());
+    for (uint32_t k = 0; k < set_.kernels.size(); ++k) {
+      const Candidate& kernel = set_.kernels[k];
+      if (kernel.group >= 0) continue;
+      set_.storers[kernel.roots[0]].push_back(k);
+      for (const Entry& entry : kernel.entries) {
+        if (CanSideStore(kernel, entry)) set_.storers[entry.value].push_back(k);
+      }
+    }
+    set_.pruned_entries = analyser_.pruned();
+    return std::move(set_);
+  }
+
+ private:
+  bool CanSideStore(const Candidate& kernel, const Entry& entry) const {
+    return options_.fuse && entry.context == 0 && stored_[entry.value] &&
+           table_.values[entry.value].input < 0 && entry.value != kernel.roots[0] &&
+           !entry.inlines.empty() && entry.maps.size() == 1 &&
+           IsBijective(entry.maps[0], table_.values[entry.value].shape, kernel.extents);
+  }
+
+  void AddKernels(const std::vector<ValueId>& roots, int32_t group) {
+    const bool update = group >= 0;
+    auto loop = analyser_.Analyse(update ? KernelKind::kUpdate : KernelKind::kLoop, roots, -1);
+    if (!loop) return;
+    std::vector<ValueId> anchors = analyser_.anchors_met();
+    if (!options_.fuse) {
+      std::erase_if(anchors, [&](ValueId a) { return roots.size() != 1 || a != roots[0]; });
+    }
+    auto keep = [&](std::optional<Candidate> candidate) {
+      if (!candidate) return;
+      for (ValueId root : roots) {
+        if (!Computes(*candidate, root) && !OnlyReads(*candidate, root)) return;
+      }
+      candidate->group = group;
+      if (update && !MayOverwrite(*candidate, set_.groups[group])) return;
+      set_.kernels.push_back(std::move(*candidate));
+    };
+    keep(std::move(loop));
+    for (ValueId anchor : anchors) {
+      keep(analyser_.Analyse(update ? KernelKind::kUpdateAnchor : KernelKind::kAnchor, roots,
+                             anchor));
+    }
+  }
+
+  // An update may also just move a value that is in memory.
+  bool OnlyReads(const Candidate& candidate, ValueId root) const {
+    const Entry* entry = candidate.Find(0, root);
+    return entry && candidate.group >= 0 && entry->readable;
+  }
+
+  // In place is legal where each old value is read at the element that is written, and nowhere else.
+  bool MayOverwrite(const Candidate& candidate, const UpdateGroup& group) const {
+    const Entry* root = candidate.Find(0, candidate.roots.front());
+    for (const UpdateMember& member : group.members) {
+      if (member.old_value < 0) continue;
+      for (const Entry& entry : candidate.entries) {
+        if (entry.value != member.old_value || entry.hoisted) continue;
+        if (entry.context != 0 || entry.maps.size() != 1) return false;
+        if (entry.maps[0] != root->maps[0]) return false;
+      }
+    }
+    return true;
+  }
+
+  // States whose new values are made at the same points from one another share an update.
+  void FindGroups() {
+    std::vector<UpdateMember> members;
+    for (size_t o = 0; o < step_.outputs.size(); ++o) {
+      if (step_.outputs[o].kind != StepOutput::Kind::kState) continue;
+      UpdateMember member;
+      member.state = step_.outputs[o].state;
+      member.new_value = table_.outputs[o];
+      for (size_t i = 0; i < step_.inputs.size(); ++i) {
+        if (step_.inputs[i].kind == StepInput::Kind::kState &&
+            step_.inputs[i].state == member.state) {
+          member.old_value = table_.inputs[i];
+        }
+      }
+      members.push_back(member);
+    }
+    std::vector<size_t> parent(members.size());
+    std::iota(parent.begin(), parent.end(), size_t{0});
+    auto find = [&](size_t i) {
+      while (parent[i] != i) i = parent[i];
+      return i;
+    };
+    if (options_.fuse) {
+      for (size_t i = 0; i < members.size(); ++i) {
+        auto loop = analyser_.Analyse(KernelKind::kUpdate, {members[i].new_value}, -1);
+        if (!loop) continue;
+        const Entry* root = loop->Find(0, members[i].new_value);
+        for (size_t j = 0; j < members.size(); ++j) {
+          if (i == j) continue;
+          const Entry* other = loop->Find(0, members[j].new_value);
+          if (other && other->maps.size() == 1 && other->maps[0] == root->maps[0] &&
+              table_.values[members[j].new_value].shape ==
+                  table_.values[members[i].new_value].shape) {
+            parent[std::max(find(i), find(j))] = std::min(find(i), find(j));
+          }
+        }
+      }
+    }
+    std::vector<int32_t> group_of(members.size(), -1);
+    for (size_t i = 0; i < members.size(); ++i) {
+      const size_t leader = find(i);
+      if (group_of[leader] < 0) {
+        group_of[leader] = static_cast<int32_t>(set_.groups.size());
+        set_.groups.push_back({});
+      }
+      set_.groups[group_of[leader]].members.push_back(members[i]);
+    }
+  }
+
+  // Makes the update kernels of each group and puts groups that read a state before the group that
+  // overwrites it. Groups that read one another are not done in place.
+  void OrderGroups() {
+    const size_t n = set_.groups.size();
+    const size_t ordinary = set_.kernels.size();
+    std::vector<std::pair<size_t, size_t>> ranges(n);
+    for (size_t g = 0; g < n; ++g) {
+      std::vector<ValueId> roots;
+      bool computes = true;
+      for (const UpdateMember& member : set_.groups[g].members) {
+        if (std::find(roots.begin(), roots.end(), member.new_value) == roots.end()) {
+          roots.push_back(member.new_value);
+        }
+        // Moving one state into another has nothing to compute; a copy does it.
+        computes &= table_.values[member.new_value].input < 0;
+      }
+      const size_t first = set_.kernels.size();
+      if (computes && roots.size() == set_.groups[g].members.size()) {
+        AddKernels(roots, static_cast<int32_t>(g));
+      }
+      ranges[g] = {first, set_.kernels.size()};
+      set_.groups[g].in_place = set_.kernels.size() > first;
+    }
+    auto reads = [&](size_t a, size_t b) {  // kernels of group a may read old state of group b
+      for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
+        for (const UpdateMember& member : set_.groups[b].members) {
+          if (member.old_value < 0) continue;
+          for (const Entry& entry : set_.kernels[k].entries) {
+            if (entry.value == member.old_value) return true;
+          }
+        }
+      }
+      return false;
+    };
+    std::vector<std::vector<bool>> before(n, std::vector<bool>(n));
+    for (size_t a = 0; a < n; ++a) {
+      for (size_t b = 0; b < n; ++b) before[a][b] = a != b && reads(a, b);
+    }
+    std::vector<bool> placed(n);
+    std::vector<size_t> order;
+    for (size_t g = 0; g < n; ++g) placed[g] = !set_.groups[g].in_place;
+    while (true) {
+      size_t pick = n;
+      size_t first_left = n;
+      for (size_t g = 0; g < n && pick == n; ++g) {
+        if (placed[g]) continue;
+        if (first_left == n) first_left = g;
+        bool free = true;
+        for (size_t other = 0; other < n; ++other) {
+          if (!placed[other] && before[other][g]) free = false;
+        }
+        if (free) pick = g;
+      }
+      if (pick == n && first_left == n) break;
+      if (pick == n) {
+        placed[first_left] = true;
+        set_.groups[first_left].in_place = false;
+        continue;
+      }
+      placed[pick] = true;
+      order.push_back(pick);
+    }
+    std::vector<Candidate> kernels;
+    for (size_t k = 0; k < ordinary; ++k) kernels.push_back(std::move(set_.kernels[k]));
+    for (size_t g : order) {
+      for (size_t k = ranges[g].first; k < ranges[g].second; ++k) {
+        kernels.push_back(std::move(set_.kernels[k]));
+      }
+    }
+    set_.kernels = std::move(kernels);
+  }
+
+  const Step& step_;
+  const ValueTable& table_;
+  const std::vector<bool>& stored_;
+  const CandidateOptions& options_;
+  Analyser analyser_;
+  CandidateSet set_;
+};
+
+}  // namespace
+
+CandidateSet FindCandidates(const Step& step, const ValueTable& table,
+                            const std::vector<bool>& stored, const CandidateOptions& options) {
+  return CandidateFinder(step, table, stored, options).Run();
+}
+
+}  // namespace l3c::l0::lower

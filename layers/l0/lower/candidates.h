@@ -1,0 +1,112 @@
+// The kernels that a step could be made of, and what each could compute in registers.
+//
+// A candidate is named by what it stores (its roots) and by its kind:
+//   loop            elementwise work over the root's shape; reductions of whole rows may run inside
+//   anchor          the same around one matmul whose elements stay in registers (an epilogue)
+//   update          a loop that writes the new values of state fields over the old ones
+//   update anchor   an update inside the epilogue of the matmul that makes its gradient
+//
+// From the roots the analysis walks to the operands and notes, for every value it meets, where the
+// value's element lies (index_map.h), how often it would be computed, and whether it may be computed
+// here or only loaded. Each reduction inside a kernel is a context of its own, because what two
+// passes compute is computed twice; what does not depend on the pass is hoisted out of it.
+//
+// Every candidate has a position in one fixed order, and a value in memory has versions: version q
+// of v is v as stored by the q-th of the candidates that can store it, or by an earlier one. A
+// kernel loads only versions of earlier kernels. Whatever is chosen can therefore be put in an
+// order, without a check afterwards. State is overwritten by updates alone, which come after all
+// others, so the old value is there for everybody who may want it. (encoding.md has Stored by
+// layout; here a layout other than the natural one is a stored view, a value like any other.)
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "layers/l0/lower/index_map.h"
+#include "layers/l0/lower/values.h"
+
+namespace l3c::l0::lower {
+
+enum class KernelKind : uint8_t { kLoop, kAnchor, kUpdate, kUpdateAnchor };
+
+// One way in which an entry's value can be computed in registers.
+struct Inline {
+  uint32_t definition = 0;  // of the value
+  int32_t pass = -1;        // reductions: the context of the pass
+};
+
+struct Entry {
+  uint32_t context = 0;         // of the candidate
+  ValueId value = 0;
+  std::vector<IndexMap> maps;   // where it is needed; usually one
+  uint64_t axes = 0;            // that the maps depend on
+  double points = 0;            // evaluations a run, if computed here
+  bool hoisted = false;         // computed in the kernel's own context instead
+  bool readable = false;        // may be loaded
+  std::vector<Inline> inlines;
+};
+
+struct Context {
+  ValueId reduction = -1;       // -1: the kernel's own
+  std::vector<AxisId> axes;     // bound by the reduction
+  double points = 0;            // of its innermost body
+};
+
+struct UpdateMember {
+  uint32_t state = 0;           // index into AllState
+  ValueId old_value = -1;       // -1: the step does not read it
+  ValueId new_value = 0;
+};
+
+struct Candidate {
+  KernelKind kind = KernelKind::kLoop;
+  std::vector<ValueId> roots;
+  ValueId anchor = -1;
+  int32_t group = -1;           // updates: index into CandidateSet::groups
+  std::vector<int64_t> extents; // by axis: the root's axes, then those of reductions
+  uint32_t root_axes = 0;
+  std::vector<Context> contexts;
+  std::vector<Entry> entries;
+  int64_t position = 0;         // equals its index in CandidateSet::kernels
+  uint32_t first_context = 0;   // global number of contexts[0]
+
+  const Entry* Find(uint32_t context, ValueId value) const;
+
+ private:
+  friend class Analyser;
+  std::map<std::pair<uint32_t, ValueId>, uint32_t> index_;
+};
+
+struct UpdateGroup {
+  std::vector<UpdateMember> members;
+  bool in_place = true;         // false: new values are stored aside and copied at the end
+};
+
+struct CandidateSet {
+  std::vector<Candidate> kernels;
+  std::vector<UpdateGroup> groups;
+  // By value: the kernels that can store it, by position.
+  std::vector<std::vector<uint32_t>> storers;
+  uint32_t contexts = 0;
+  uint64_t pruned_entries = 0;  // cut by the bound on a kernel's size
+};
+
+struct CandidateOptions {
+  bool fuse = true;             // false: every op is a kernel of its own
+  size_t max_entries = 320;     // of one candidate
+  size_t max_passes = 8;
+};
+
+// `stored[v]`: the value may be kept in memory (the grouping and layout rules say which).
+CandidateSet FindCandidates(const Step& step, const ValueTable& table,
+                            const std::vector<bool>& stored, const CandidateOptions& options);
+
+// The version of `value` that kernel `k` can load, -1 when none is earlier.
+int32_t VersionBefore(const CandidateSet& set, ValueId value, uint32_t kernel);
+
+// A row-major iteration space and its identity map.
+IndexMap IdentityMap(const tensor::Shape& shape);
+
+}  // namespace l3c::l0::lower

@@ -1,0 +1,504 @@
+#include "layers/l0/lower/choose.h"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include "egraph/extract/extract.h"
+#include "egraph/program.h"
+#include "egraph/run.h"
+#include "egraph/view.h"
+#include "layers/l0/lower/dot_forms.h"
+#include "layers/l0/lower/explain.h"
+#include "layers/l0/lower/store_facts.h"
+#include "layers/l0/lower/term_costs.h"
+#include "rewrites/rewrites.h"
+
+namespace l3c::l0::lower {
+
+using egraph::ClassRef;
+using egraph::EGraph;
+using egraph::ENodeRef;
+using egraph::FunctionId;
+using tensor::Op;
+
+namespace {
+
+// In the order in which they are loaded.
+constexpr const char* kRuleFiles[] = {"algebra", "kernel_terms", "layout", "kernel_grouping",
+                                      "fusion"};
+
+}  // namespace
+
+RuleSources EmbeddedRules() {
+  RuleSources sources;
+  for (const char* name : kRuleFiles) {
+    if (const rewrites::RuleFile* file = rewrites::Find(name)) {
+      sources[name] = {std::string(file->path), std::string(file->text)};
+    }
+  }
+  return sources;
+}
+
+namespace {
+
+// Global numbers of definitions.
+class DefinitionNumbers {
+ public:
+  explicit DefinitionNumbers(const ValueTable& table) {
+    for (const Value& value : table.values) {
+      first_.push_back(count_);
+      count_ += static_cast<int64_t>(value.definitions.size());
+    }
+  }
+  int64_t Number(ValueId v, uint32_t d) const { return first_[v] + d; }
+  // (value, definition)
+  std::pair<ValueId, uint32_t> At(int64_t number) const {
+    const auto it = std::upper_bound(first_.begin(), first_.end(), number) - 1;
+    return {static_cast<ValueId>(it - first_.begin()), static_cast<uint32_t>(number - *it)};
+  }
+
+ private:
+  std::vector<int64_t> first_;
+  int64_t count_ = 0;
+};
+
+class Chooser {
+ public:
+  Chooser(const Step& step, const KernelCostModel& costs, const RuleSources& rules,
+          const ChooseOptions& options, search::Explanation& explanation,
+          std::optional<search::SearchFailure>& failure, std::string& rule_error)
+      : step_(step), costs_(costs), rules_(rules), options_(options), explanation_(explanation),
+        failure_(failure), rule_error_(rule_error) {}
+
+  std::optional<ChooseResult> Run() {
+    budget_.max_nodes = options_.budget.egraph_nodes;
+    budget_.max_matches = options_.budget.work;
+    graph_.set_numerics(options_.numerics);
+    DeclareValues(graph_);
+    for (const char* name : kRuleFiles) {
+      auto it = rules_.find(name);
+      if (it == rules_.end()) continue;
+      const egraph::ProgramResult loaded =
+          egraph::LoadProgram(graph_, it->second.text, it->second.path);
+      if (!loaded.ok()) return RuleError(loaded.status.ToString());
+    }
+    if (!graph_.FindRuleset("store").valid() || !graph_.FindRuleset("choose").valid()) {
+      return RuleError("the rules declare no rulesets 'store' and 'choose' (kernel_terms.egg)");
+    }
+    egraph::RunReport report;
+    result_.table = BuildValues(step_, graph_, budget_, report);
+    Account(report);
+    if (!ChooseStored()) return std::nullopt;
+    forms_ = std::make_unique<DotForms>(result_.table, stored_, costs_);
+    numbers_.emplace(result_.table);
+    AssertCandidates();
+    if (!Saturate("choose")) return std::nullopt;
+    return Extract();
+  }
+
+ private:
+  std::optional<ChooseResult> RuleError(std::string message) {
+    rule_error_ = std::move(message);
+    return std::nullopt;
+  }
+
+  void Account(const egraph::RunReport& report) {
+    explanation_.report.work += report.matches;
+    explanation_.report.work_budget = options_.budget.work;
+    if (explanation_.report.stop_reason.empty() || report.cut_short()) {
+      explanation_.report.stop_reason = std::string(egraph::StopReasonName(report.stop));
+    }
+  }
+
+  bool Saturate(const char* ruleset) {
+    const egraph::RunReport report =
+        egraph::RunRuleset(graph_, graph_.FindRuleset(ruleset), budget_);
+    Account(report);
+    if (report.stop == egraph::StopReason::kFailed) {
+      rule_error_ = *graph_.failure();
+      return false;
+    }
+    if (report.cut_short()) {
+      failure_ = search::Timeout{report.matches, options_.budget.work, "saturating",
+                                 "raise the budget of e-graph nodes"};
+      return false;
+    }
+    return true;
+  }
+
+  egraph::Value I(int64_t i) { return graph_.I64(i); }
+
+  void Fact(const char* relation, std::initializer_list<int64_t> args) {
+    FunctionId& f = relations_[relation];
+    if (!f.valid()) f = graph_.FindFunction(relation);
+    if (!f.valid()) {
+      if (rule_error_.empty()) rule_error_ = std::string("the rules declare no '") + relation + "'";
+      return;
+    }
+    std::vector<egraph::Value> values;
+    for (int64_t a : args) values.push_back(I(a));
+    graph_.Insert(f, values);
+  }
+
+  // Runs the `store` rules and finds the candidates; again when states turn out not to be
+  // overwritable, because their new values must then be kept aside.
+  bool ChooseStored() {
+    const bool fuse = options_.mode != search::Mode::kOff;
+    const FunctionId stored = graph_.FindFunction("stored");
+    if (!stored.valid()) {
+      rule_error_ = "the rules declare no 'stored'";
+      return false;
+    }
+    std::set<ValueId> kept;
+    while (true) {
+      AssertStoreFacts(result_.table, step_, kept, fuse,
+                       [this](const char* relation, std::initializer_list<int64_t> args) {
+                         Fact(relation, args);
+                       });
+      if (!rule_error_.empty()) return false;
+      graph_.Rebuild();
+      if (!Saturate("store")) return false;
+      stored_.assign(result_.table.values.size(), false);
+      graph_.ForEachRow(stored, [&](const egraph::Row& row) {
+        stored_[static_cast<size_t>(graph_.AsI64(row.arg(0)))] = true;
+      });
+      result_.candidates = FindCandidates(step_, result_.table, stored_, {.fuse = fuse});
+      bool again = false;
+      for (const UpdateGroup& group : result_.candidates.groups) {
+        if (group.in_place) continue;
+        for (const UpdateMember& member : group.members) {
+          if (result_.table.values[member.new_value].input >= 0) continue;
+          again |= kept.insert(member.new_value).second;
+        }
+      }
+      if (!again) return true;
+    }
+  }
+
+  void AssertCandidates() {
+    const ValueTable& table = result_.table;
+    const CandidateSet& set = result_.candidates;
+    for (ValueId v = 0; v < static_cast<ValueId>(table.values.size()); ++v) {
+      const Value& value = table.values[v];
+      if (value.input >= 0) Fact("given", {v});
+      for (uint32_t d = 0; d < value.definitions.size(); ++d) {
+        AssertDefinition(v, d);
+      }
+      for (size_t q = 1; q < set.storers[v].size(); ++q) {
+        Fact("later", {v, static_cast<int64_t>(q), static_cast<int64_t>(q) - 1});
+      }
+    }
+    for (uint32_t k = 0; k < set.kernels.size(); ++k) AssertKernel(k);
+    for (size_t g = 0; g < set.groups.size(); ++g) {
+      const UpdateGroup& group = set.groups[g];
+      if (group.in_place) continue;
+      const int64_t n = static_cast<int64_t>(group.members.size());
+      Fact("copies", {static_cast<int64_t>(g), n});
+      for (int64_t i = 0; i < n; ++i) {
+        const ValueId v = group.members[i].new_value;
+        const int64_t q = table.values[v].input >= 0
+                              ? -1
+                              : static_cast<int64_t>(set.storers[v].size()) - 1;
+        Fact("copy-step", {static_cast<int64_t>(g), i, v, q});
+      }
+    }
+    graph_.Rebuild();
+  }
+
+  void AssertDefinition(ValueId v, uint32_t d) {
+    const Definition& definition = result_.table.values[v].definitions[d];
+    const int64_t number = numbers_->Number(v, d);
+    const auto in = [&](size_t i) { return static_cast<int64_t>(definition.inputs[i]); };
+    switch (definition.op) {
+      case Op::kInput: case Op::kMatmul: case Op::kRandom: case Op::kScatterAdd: return;
+      case Op::kConst: case Op::kIota: Fact("leaf", {number, v}); return;
+      case Op::kReduceSum: case Op::kReduceMax: Fact("fold", {number, v, in(0)}); return;
+      case Op::kGather: Fact("gather", {number, v, in(0), in(1)}); return;
+      default: break;
+    }
+    if (IsView(definition.op)) {
+      Fact("view", {number, v, in(0)});
+    } else if (definition.inputs.size() == 1) {
+      Fact("unary", {number, v, in(0)});
+    } else if (definition.inputs.size() == 2) {
+      Fact("binary", {number, v, in(0), in(1)});
+    } else {
+      Fact("ternary", {number, v, in(0), in(1), in(2)});
+    }
+  }
+
+  // The version of `v` that kernel k may load; nothing when no kernel before it stores v.
+  std::optional<int64_t> Version(ValueId v, uint32_t k) const {
+    if (result_.table.values[v].input >= 0) return -1;
+    const int32_t q = VersionBefore(result_.candidates, v, k);
+    if (q < 0) return std::nullopt;
+    return q;
+  }
+
+  void AssertKernel(uint32_t k) {
+    const Candidate& kernel = result_.candidates.kernels[k];
+    const int64_t base = kernel.first_context;
+    for (const Entry& entry : kernel.entries) {
+      const int64_t c = base + entry.context;
+      if (entry.readable) {
+        if (auto q = Version(entry.value, k)) Fact("reads", {entry.value, c, *q});
+      }
+      if (entry.hoisted) Fact("hoisted", {entry.value, c, base});
+      for (const Inline& way : entry.inlines) {
+        const int64_t number = numbers_->Number(entry.value, way.definition);
+        const Definition& definition =
+            result_.table.values[entry.value].definitions[way.definition];
+        if (way.pass >= 0) {
+          Fact("pass", {number, c, base + way.pass});
+        } else if (definition.op == Op::kMatmul) {
+          AssertDot(k, entry.value, way.definition, c);
+        } else {
+          if (definition.op == Op::kGather) {
+            if (auto q = Version(definition.inputs[0], k)) {
+              Fact("reads", {definition.inputs[0], c, *q});
+            }
+          }
+          Fact("inline", {number, c});
+        }
+      }
+    }
+    if (kernel.group >= 0) {
+      const std::vector<ValueId>& roots = kernel.roots;
+      Fact("update", {kernel.group, k, static_cast<int64_t>(roots.size())});
+      for (size_t i = 0; i < roots.size(); ++i) {
+        Fact("update-step", {k, static_cast<int64_t>(i), roots[i], base});
+      }
+      return;
+    }
+    for (ValueId v = 0; v < static_cast<ValueId>(result_.candidates.storers.size()); ++v) {
+      const std::vector<uint32_t>& storers = result_.candidates.storers[v];
+      const auto it = std::lower_bound(storers.begin(), storers.end(), k);
+      if (it == storers.end() || *it != k) continue;
+      Fact(v == kernel.roots[0] ? "root" : "beside", {k, v, it - storers.begin(), base});
+    }
+  }
+
+  void AssertDot(uint32_t k, ValueId matmul, uint32_t definition, int64_t c) {
+    for (uint32_t form : forms_->Of(matmul, definition)) {
+      const DotForm& dot = forms_->all()[form];
+      const auto left = Version(dot.left, k);
+      const auto right = Version(dot.right, k);
+      if (!left || !right) continue;
+      Fact("dot", {numbers_->Number(matmul, definition), matmul, c, form, dot.left, *left,
+                   dot.right, *right});
+    }
+  }
+
+  std::optional<ChooseResult> Extract() {
+    if (!rule_error_.empty()) return std::nullopt;
+    const egraph::EGraphView view(graph_);
+    reg_ = graph_.FindSort("Reg");
+    explanation_.report.egraph_nodes += view.node_count();
+    explanation_.report.egraph_classes += view.class_count();
+    const TermCosts term_costs(graph_, result_.table, result_.candidates, forms_->all(), costs_,
+                               [this](int64_t d) { return numbers_->At(d); });
+    const egraph::Extractor extractor(view, term_costs, TermCosts::Time());
+    std::vector<ClassRef> roots;
+    if (!FindRoots(view, roots)) return std::nullopt;
+
+    Explainer explainer(graph_, view, result_.table, result_.candidates, forms_->all(),
+                        [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
+    egraph::ExtractOptions extract;
+    // Greedy takes the bottom-up choices as they fall, each class for itself.
+    if (options_.mode != search::Mode::kEGraph) extract.max_work = 0;
+    for (const auto& [id, label] : options_.forced) {
+      if (!id.starts_with(options_.prefix + "/")) continue;
+      std::string reason;
+      auto forced = explainer.Force(id, label, reason);
+      if (reason.empty() && !forced) continue;  // a schedule: settled when the kernel is built
+      if (!forced) {
+        failure_ = search::NoCandidates{reason, "see --explain for the ids and labels", {}};
+        return std::nullopt;
+      }
+      extract.forced[forced->first] = forced->second;
+    }
+    const egraph::Extraction best = extractor.GreedyDag(roots, extract);
+    explanation_.report.work += best.work;
+    if (!best.feasible) {
+      std::string what;
+      for (ClassRef c : best.infeasible_roots) {
+        what += (what.empty() ? "" : ", ") + explainer.ClassName(c);
+      }
+      failure_ = search::NoCandidates{"no kernel can compute " + what,
+                                      "an op of it may have no kernel form yet", {}};
+      return std::nullopt;
+    }
+    ReadSelection(view, best, roots);
+    explainer.Explain(extractor, best, extract, options_.explain, explanation_);
+    result_.selection.seconds = best.dag_cost;
+    return std::move(result_);
+  }
+
+  bool FindRoots(const egraph::EGraphView& view, std::vector<ClassRef>& roots) {
+    const FunctionId in_mem = graph_.FindFunction("InMem");
+    const FunctionId updated = graph_.FindFunction("Updated");
+    auto add = [&](FunctionId f, std::initializer_list<egraph::Value> args,
+                   const std::string& what) {
+      const auto found = graph_.Lookup(f, args);
+      const ClassRef c = found ? view.ClassOf(*found) : ClassRef{};
+      if (!c.valid()) {
+        failure_ = search::NoCandidates{"no kernel can compute " + what,
+                                        "an op of it may have no kernel form yet", {}};
+        return false;
+      }
+      roots.push_back(c);
+      return true;
+    };
+    for (size_t o = 0; o < step_.outputs.size(); ++o) {
+      if (step_.outputs[o].kind != StepOutput::Kind::kReport) continue;
+      const ValueId v = result_.table.outputs[o];
+      if (!add(in_mem, {I(v), I(LastVersion(v))}, "'" + result_.table.values[v].name + "'")) {
+        return false;
+      }
+    }
+    for (size_t g = 0; g < result_.candidates.groups.size(); ++g) {
+      const ValueId v = result_.candidates.groups[g].members.front().new_value;
+      if (!add(updated, {I(static_cast<int64_t>(g))},
+               "the new state '" + result_.table.values[v].name + "'")) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  int64_t LastVersion(ValueId v) const {
+    if (result_.table.values[v].input >= 0) return -1;
+    return static_cast<int64_t>(result_.candidates.storers[v].size()) - 1;
+  }
+
+  // --- Reading the choice ------------------------------------------------------------------------
+
+  int64_t Int(const egraph::EGraphView& view, ENodeRef n, size_t arg) const {
+    return graph_.AsI64(view.NodeArgs(n)[arg]);
+  }
+
+  Storage Resolve(const egraph::EGraphView& view, const egraph::Extraction& best, ClassRef c) {
+    while (true) {
+      const ENodeRef n = best.Chosen(c);
+      const std::string& name = view.function(n).name;
+      const ValueId v = static_cast<ValueId>(Int(view, n, 0));
+      if (name == "Given") return {v, -1};
+      if (name != "Sooner") return {v, static_cast<int32_t>(Int(view, n, 1))};
+      c = view.NodeChildren(n)[0];
+    }
+  }
+
+  void ReadSelection(const egraph::EGraphView& view, const egraph::Extraction& best,
+                     const std::vector<ClassRef>& roots) {
+    std::map<uint32_t, ChosenKernel> kernels;
+    std::vector<std::pair<uint32_t, uint32_t>> context_owner;  // by context: (kernel, local)
+    for (uint32_t k = 0; k < result_.candidates.kernels.size(); ++k) {
+      for (uint32_t c = 0; c < result_.candidates.kernels[k].contexts.size(); ++c) {
+        context_owner.emplace_back(k, c);
+      }
+    }
+    auto kernel_at = [&](uint32_t k) -> ChosenKernel& {
+      ChosenKernel& kernel = kernels[k];
+      kernel.candidate = k;
+      return kernel;
+    };
+    for (ClassRef c : best.order) {
+      const ENodeRef n = best.Chosen(c);
+      const std::string& name = view.function(n).name;
+      const std::span<const ClassRef> children = view.NodeChildren(n);
+      auto source_at = [&](int64_t context, ValueId v) -> Source& {
+        const auto [k, local] = context_owner[static_cast<size_t>(context)];
+        return kernel_at(k).sources[{local, v}];
+      };
+      if (name == "Load") {
+        Source& s = source_at(Int(view, n, 1), static_cast<ValueId>(Int(view, n, 0)));
+        s.kind = Source::Kind::kLoad;
+        s.storage = Resolve(view, best, children[0]);
+      } else if (name == "Hoist") {
+        source_at(Int(view, n, 1), static_cast<ValueId>(Int(view, n, 0))).kind =
+            Source::Kind::kHoist;
+      } else if (name == "Store" || name == "Beside") {
+        kernel_at(static_cast<uint32_t>(Int(view, n, 1)))
+            .stores.push_back({static_cast<ValueId>(Int(view, n, 0)), -1});
+      } else if (name == "Write") {
+        const uint32_t k = static_cast<uint32_t>(Int(view, n, 1));
+        const ValueId v = static_cast<ValueId>(Int(view, n, 0));
+        const UpdateGroup& group =
+            result_.candidates.groups[result_.candidates.kernels[k].group];
+        for (const UpdateMember& member : group.members) {
+          if (member.new_value != v) continue;
+          kernel_at(k).stores.push_back({v, static_cast<int32_t>(member.state)});
+        }
+      } else if (name == "CopyBack") {
+        const UpdateGroup& group = result_.candidates.groups[Int(view, n, 0)];
+        ClassRef rest = children[0];
+        for (size_t i = 0; i < group.members.size(); ++i) {
+          const ENodeRef copy = best.Chosen(rest);
+          result_.selection.copies.push_back(
+              {Resolve(view, best, view.NodeChildren(copy)[0]), group.members[i].state});
+          rest = view.NodeChildren(copy)[1];
+        }
+      } else if (name == "Dot") {
+        const auto [v, d] = numbers_->At(Int(view, n, 0));
+        Source& s = source_at(Int(view, n, 1), v);
+        s.kind = Source::Kind::kDot;
+        s.definition = d;
+        s.form = static_cast<uint32_t>(Int(view, n, 2));
+        s.left = Resolve(view, best, children[0]);
+        s.right = Resolve(view, best, children[1]);
+      } else if (view.ClassSort(c) == reg_) {
+        const auto [v, d] = numbers_->At(Int(view, n, 0));
+        Source& s = source_at(Int(view, n, 1), v);
+        s.kind = Source::Kind::kDefinition;
+        s.definition = d;
+        if (name == "Fold") {
+          s.pass = static_cast<int32_t>(context_owner[Int(view, n, 2)].second);
+        } else if (name == "Row") {
+          s.storage = Resolve(view, best, children[0]);
+        }
+      }
+    }
+    for (auto& [k, kernel] : kernels) {
+      if (kernel.stores.empty()) continue;  // met only as an owner of a context
+      std::sort(kernel.stores.begin(), kernel.stores.end(),
+                [](const ChosenStore& a, const ChosenStore& b) { return a.value < b.value; });
+      result_.selection.kernels.push_back(std::move(kernel));
+    }
+    result_.selection.forms = forms_->all();
+    result_.selection.reports.assign(step_.outputs.size(), {});
+    size_t next = 0;
+    for (size_t o = 0; o < step_.outputs.size(); ++o) {
+      if (step_.outputs[o].kind != StepOutput::Kind::kReport) continue;
+      result_.selection.reports[o] = Resolve(view, best, roots[next++]);
+    }
+  }
+
+  const Step& step_;
+  const KernelCostModel& costs_;
+  const RuleSources& rules_;
+  const ChooseOptions& options_;
+  search::Explanation& explanation_;
+  std::optional<search::SearchFailure>& failure_;
+  std::string& rule_error_;
+  EGraph graph_;
+  egraph::SortId reg_;
+  egraph::Budget budget_;
+  std::map<std::string, FunctionId> relations_;
+  std::vector<bool> stored_;
+  std::unique_ptr<DotForms> forms_;
+  std::optional<DefinitionNumbers> numbers_;
+  ChooseResult result_;
+};
+
+}  // namespace
+
+std::optional<ChooseResult> ChooseKernels(const Step& step, const KernelCostModel& costs,
+                                          const RuleSources& rules, const ChooseOptions& options,
+                                          search::Explanation& explanation,
+                                          std::optional<search::SearchFailure>& failure,
+                                          std::string& rule_error) {
+  return Chooser(step, costs, rules, options, explanation, failure, rule_error).Run();
+}
+
+}  // namespace l3c::l0::lower

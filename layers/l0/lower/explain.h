@@ -1,0 +1,62 @@
+// Names for the choices in the kernel e-graph: decision ids, labels, losers.
+//
+//   PREFIX/VALUE.memory          which kernel writes the value: "own kernel loop(h1)", "beside …"
+//   PREFIX/KERNEL.VALUE          in that kernel: "load", "compute", or for a contraction the form:
+//                                "tile 6x64 of x, w1"
+//   PREFIX/STATE.update          "update loop(w)", "update w on dw", "copied at the end"
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "egraph/extract/extract.h"
+#include "layers/l0/lower/candidates.h"
+#include "layers/l0/lower/choose.h"
+#include "layers/l0/lower/term_costs.h"
+#include "layers/search/decision.h"
+
+namespace l3c::l0::lower {
+
+// "loop(h1)", "h1 on z1", "update(w, m, v)", "update(w, m, v) on dw".
+std::string KernelLabel(const ValueTable& table, const Candidate& kernel);
+
+class Explainer {
+ public:
+  Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const ValueTable& table,
+            const CandidateSet& candidates, const std::vector<DotForm>& forms,
+            DefinitionAt definition_at, std::string prefix);
+
+  // What an id and a label force. Nothing with an empty `reason`: the id is not of this graph.
+  std::optional<std::pair<egraph::ClassRef, egraph::ENodeRef>> Force(const std::string& id,
+                                                                     const std::string& label,
+                                                                     std::string& reason) const;
+
+  // Appends a decision for every class reached that had a choice; with `losers`, what the others
+  // would have cost.
+  void Explain(const egraph::Extractor& extractor, const egraph::Extraction& best,
+               const egraph::ExtractOptions& options, bool losers,
+               search::Explanation& explanation) const;
+
+  std::string ClassName(egraph::ClassRef c) const;
+
+ private:
+  std::string Label(egraph::ENodeRef n) const;
+  std::string RootName(ValueId v) const { return table_.values[v].name; }
+  search::CostVector Costs(const egraph::CostVector& cost) const;
+
+  const egraph::EGraph& graph_;
+  const egraph::EGraphView& view_;
+  const ValueTable& table_;
+  const CandidateSet& candidates_;
+  const std::vector<DotForm>& forms_;
+  DefinitionAt definition_at_;
+  std::string prefix_;
+  std::vector<std::string> names_;  // by class: its id, "" where there is no choice to name
+  std::map<std::string, egraph::ClassRef> by_name_;
+};
+
+}  // namespace l3c::l0::lower

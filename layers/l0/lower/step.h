@@ -1,0 +1,57 @@
+// One run of a pipeline as one tensor program.
+//
+// L1 says graph → handler: a tensor graph computes gradients, an actor's handler turns them into new
+// state. Here the two are joined: the handler's arguments are replaced by the values that the graph
+// gives them, state fields become inputs, and their new values outputs. Between the two there is
+// nothing that a kernel may not cross, which is what lets an update share the kernel of its gradient.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/l1/ir.h"
+#include "layers/support/diagnostics.h"
+#include "layers/tensor/graph.h"
+
+namespace l3c::l0::lower {
+
+// A field of an actor: "actor.field".
+struct StateRef {
+  std::string name;
+  uint32_t actor = 0;
+  uint32_t field = 0;
+};
+std::vector<StateRef> AllState(const l1::Program& program);
+
+struct StepInput {
+  enum class Kind : uint8_t { kField, kMask, kState } kind = Kind::kField;
+  tensor::NodeId node = 0;
+  std::string field;   // kField: of the sampled data
+  uint32_t state = 0;  // kState: index into AllState
+};
+
+struct StepOutput {
+  enum class Kind : uint8_t { kState, kReport } kind = Kind::kReport;
+  tensor::NodeId node = 0;
+  uint32_t state = 0;  // kState
+  std::string name;    // kReport
+};
+
+struct Step {
+  std::string name;      // of the pipeline
+  tensor::Graph graph;   // primitives only
+  std::vector<StepInput> inputs;
+  std::vector<StepOutput> outputs;
+  l1::Sampling sampling; // of the stage that feeds it
+};
+
+// `reports`: outputs of the pipeline's graphs that metrics read, as (graph, output).
+// Nothing when anything was reported.
+std::optional<Step> MergeStep(const l1::Program& program, const l1::Pipeline& pipeline,
+                              const std::vector<std::pair<std::string, std::string>>& reports,
+                              support::Diagnostics& diagnostics);
+
+}  // namespace l3c::l0::lower

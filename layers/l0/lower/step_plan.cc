@@ -1,0 +1,179 @@
+#include "layers/l0/lower/step_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "layers/l0/lower/explain.h"
+
+namespace l3c::l0::lower {
+
+namespace {
+
+search::CostVector TimeOf(double seconds, std::string_view evidence) {
+  return {{"time", seconds, "s", std::string(evidence)}};
+}
+
+class StepPlanner {
+ public:
+  StepPlanner(const Step& step, const ChooseResult& chosen, const KernelCostModel& costs,
+              const ChooseOptions& options, search::Explanation& explanation,
+              std::optional<search::SearchFailure>& failure)
+      : step_(step), chosen_(chosen), costs_(costs), options_(options),
+        explanation_(explanation), failure_(failure) {}
+
+  StepPlan Run() {
+    for (const ChosenKernel& kernel : chosen_.selection.kernels) {
+      built_.push_back(
+          BuildKernel(step_, chosen_.table, chosen_.candidates, chosen_.selection, kernel));
+    }
+    StepPlan plan;
+    for (size_t i : Order()) {
+      Launch launch;
+      launch.bindings = built_[i].bindings;
+      if (!ScheduleKernel(i, launch.kernel)) return plan;
+      plan.launches.push_back(std::move(launch));
+    }
+    plan.copies = chosen_.selection.copies;
+    plan.reports = chosen_.selection.reports;
+    return plan;
+  }
+
+ private:
+  bool ScheduleKernel(size_t i, Kernel& scheduled) {
+    const BuiltKernel& built = built_[i];
+    const std::vector<Schedule> schedules = CandidateSchedules(built.kernel, costs_.target());
+    std::vector<double> seconds;
+    for (const Schedule& s : schedules) seconds.push_back(costs_.KernelSeconds(built.kernel, s));
+    size_t best = std::min_element(seconds.begin(), seconds.end()) - seconds.begin();
+    // The choice of kernels counted on this form of the contraction.
+    for (size_t s = 0; s < schedules.size(); ++s) {
+      if (!built.form.empty() && schedules[s].name == built.form) best = s;
+    }
+    search::Decision decision;
+    decision.id = options_.prefix + "/" + built.kernel.name + ".schedule";
+    auto forced = options_.forced.find(decision.id);
+    if (forced != options_.forced.end()) {
+      bool known = false;
+      for (size_t s = 0; s < schedules.size(); ++s) {
+        if (schedules[s].name == forced->second) best = s, known = true;
+      }
+      if (!known) {
+        failure_ = search::NoCandidates{
+            "'" + forced->second + "' is no choice of '" + decision.id + "'",
+            "see --explain for the ids and labels", {}};
+        return false;
+      }
+      decision.forced = true;
+    }
+    if (schedules.size() > 1) {
+      const double whole = chosen_.selection.seconds;
+      decision.chosen = schedules[best].name;
+      decision.cost = TimeOf(whole, costs_.evidence());
+      std::vector<size_t> order;
+      for (size_t s = 0; s < schedules.size(); ++s) {
+        if (s != best) order.push_back(s);
+      }
+      std::stable_sort(order.begin(), order.end(),
+                       [&](size_t a, size_t b) { return seconds[a] < seconds[b]; });
+      for (size_t s : order) {
+        search::Loser loser;
+        loser.label = schedules[s].name;
+        loser.cost = TimeOf(whole + seconds[s] - seconds[best], costs_.evidence());
+        loser.difference = search::Difference(loser.cost, decision.cost);
+        loser.decided_by = "time";
+        decision.losers.push_back(std::move(loser));
+      }
+      explanation_.decisions.push_back(std::move(decision));
+    }
+    scheduled = ApplySchedule(built.kernel, schedules[best]);
+    return true;
+  }
+
+  std::vector<size_t> Order() const {
+    const size_t n = built_.size();
+    std::map<Storage, size_t> writer;
+    std::map<int32_t, size_t> overwriter;
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t p = 0; p < built_[i].bindings.size(); ++p) {
+        if (built_[i].kernel.params[p].access == Access::kIn) continue;
+        const Binding& b = built_[i].bindings[p];
+        if (b.state >= 0) {
+          overwriter[b.state] = i;
+        } else {
+          writer[b.storage] = i;
+        }
+      }
+    }
+    std::vector<std::set<size_t>> after(n);  // what must have run
+    std::map<Storage, size_t> readers;
+    for (size_t i = 0; i < n; ++i) {
+      for (size_t p = 0; p < built_[i].bindings.size(); ++p) {
+        const Binding& b = built_[i].bindings[p];
+        if (b.state >= 0) {
+          auto it = overwriter.find(b.state);
+          if (it != overwriter.end() && it->second != i) after[it->second].insert(i);
+        } else if (built_[i].kernel.params[p].access == Access::kIn) {
+          auto it = writer.find(b.storage);
+          if (it != writer.end()) {
+            after[i].insert(it->second);
+            ++readers[b.storage];
+          }
+        }
+      }
+    }
+    std::vector<bool> done(n);
+    std::vector<size_t> order;
+    while (order.size() < n) {
+      size_t pick = n;
+      int64_t least = 0;
+      for (size_t i = 0; i < n; ++i) {
+        if (done[i]) continue;
+        bool ready = true;
+        for (size_t before : after[i]) ready = ready && done[before];
+        if (!ready) continue;
+        int64_t growth = 0;
+        for (size_t p = 0; p < built_[i].bindings.size(); ++p) {
+          const Binding& b = built_[i].bindings[p];
+          if (b.state >= 0 || b.storage.kernel < 0) continue;
+          const int64_t bytes = Bytes(chosen_.table.values[b.storage.value]);
+          if (built_[i].kernel.params[p].access != Access::kIn) {
+            growth += bytes;
+          } else if (readers.at(b.storage) == 1) {
+            growth -= bytes;
+          }
+        }
+        if (pick == n || growth < least) {
+          pick = i;
+          least = growth;
+        }
+      }
+      done[pick] = true;
+      order.push_back(pick);
+      for (size_t p = 0; p < built_[pick].bindings.size(); ++p) {
+        if (built_[pick].kernel.params[p].access != Access::kIn) continue;
+        auto it = readers.find(built_[pick].bindings[p].storage);
+        if (it != readers.end() && it->second > 0) --it->second;
+      }
+    }
+    return order;
+  }
+
+  const Step& step_;
+  const ChooseResult& chosen_;
+  const KernelCostModel& costs_;
+  const ChooseOptions& options_;
+  search::Explanation& explanation_;
+  std::optional<search::SearchFailure>& failure_;
+  std::vector<BuiltKernel> built_;
+};
+
+}  // namespace
+
+StepPlan PlanStep(const Step& step, const ChooseResult& chosen, const KernelCostModel& costs,
+                  const ChooseOptions& options, search::Explanation& explanation,
+                  std::optional<search::SearchFailure>& failure) {
+  return StepPlanner(step, chosen, costs, options, explanation, failure).Run();
+}
+
+}  // namespace l3c::l0::lower

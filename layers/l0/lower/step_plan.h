@@ -1,0 +1,30 @@
+// The kernels of one step in the order in which they are launched, each with its schedule.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layers/l0/lower/choose.h"
+#include "layers/l0/lower/kernel_build.h"
+
+namespace l3c::l0::lower {
+
+struct Launch {
+  Kernel kernel;                  // scheduled
+  std::vector<Binding> bindings;  // in parameter order
+};
+
+struct StepPlan {
+  std::vector<Launch> launches;
+  std::vector<ChosenCopy> copies;   // after all launches
+  std::vector<Storage> reports;     // parallel to the step's outputs
+};
+
+// Builds, schedules and orders. A kernel follows those whose results it loads, and a kernel that
+// overwrites state those that load the old value. Among those that could be next, the one that frees
+// most memory goes first.
+StepPlan PlanStep(const Step& step, const ChooseResult& chosen, const KernelCostModel& costs,
+                  const ChooseOptions& options, search::Explanation& explanation,
+                  std::optional<search::SearchFailure>& failure);
+
+}  // namespace l3c::l0::lower

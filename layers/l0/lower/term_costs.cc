@@ -1,0 +1,232 @@
+#include "layers/l0/lower/term_costs.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace l3c::l0::lower {
+
+using egraph::CostVector;
+using egraph::EGraphView;
+using egraph::ENodeRef;
+using egraph::Evidence;
+using tensor::NumElements;
+
+namespace {
+
+enum Term : size_t {
+  kLoadTerm, kHoistTerm, kLeafTerm, kUnaryTerm, kBinaryTerm, kTernaryTerm, kViewTerm, kFoldTerm,
+  kDotTerm, kRowTerm, kStoreTerm, kBesideTerm, kRunTerm, kWriteTerm, kCopyTerm,
+};
+constexpr const char* kTermNames[] = {"Load", "Hoist", "Leaf",  "Unary",  "Binary",
+                                      "Ternary", "View", "Fold", "Dot",   "Row",
+                                      "Store", "Beside", "Run",  "Write", "Copy"};
+
+Evidence EvidenceOf(std::string_view name) {
+  for (Evidence e : {Evidence::kMeasured, Evidence::kInterpolated, Evidence::kExtrapolated}) {
+    if (egraph::EvidenceName(e) == name) return e;
+  }
+  return Evidence::kAnalytical;
+}
+
+}  // namespace
+
+TermCosts::TermCosts(const egraph::EGraph& graph, const ValueTable& table,
+                     const CandidateSet& candidates, const std::vector<DotForm>& forms,
+                     const KernelCostModel& costs, DefinitionAt definition_at)
+    : table_(table), candidates_(candidates), forms_(forms), costs_(costs),
+      definition_at_(std::move(definition_at)), evidence_(EvidenceOf(costs.evidence())) {
+  for (const char* name : kTermNames) functions_.push_back(graph.FindFunction(name));
+  for (uint32_t k = 0; k < candidates.kernels.size(); ++k) {
+    for (uint32_t c = 0; c < candidates.kernels[k].contexts.size(); ++c) owner_.emplace_back(k, c);
+  }
+  schema_.components = {{"time", "s"}, {"launches", ""}, {"bytes", "B"}, {"flops", "FLOP"}};
+}
+
+CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
+  const egraph::FunctionId f = view.NodeFunction(node);
+  const size_t term = std::find(functions_.begin(), functions_.end(), f) - functions_.begin();
+  const egraph::EGraph& graph = view.graph();
+  const auto arg = [&](size_t i) { return graph.AsI64(view.NodeArgs(node)[i]); };
+  CostVector cost;
+  switch (term) {
+    case kLoadTerm: return Load(arg(0), arg(1));
+    case kUnaryTerm: case kBinaryTerm: case kTernaryTerm: return Compute(arg(0), arg(1), false);
+    case kRowTerm: return Compute(arg(0), arg(1), true);
+    case kFoldTerm: {
+      // One addition a point of the pass.
+      const auto [v, d] = definition_at_(arg(0));
+      const auto [k, c] = owner_[static_cast<size_t>(arg(2))];
+      const Candidate& kernel = candidates_.kernels[k];
+      const Width width = WidthOf(kernel, c);
+      const double points = kernel.contexts[c].points;
+      const double seconds = costs_.ComputeSeconds({table_.values[v].definitions[d].op,
+                                                    table_.values[v].dtype, points, width.lanes,
+                                                    width.blocks});
+      return cost.Set(kTime, seconds, evidence_).Set(kFlops, points, evidence_);
+    }
+    case kDotTerm: {
+      const DotForm& form = forms_[static_cast<size_t>(arg(2))];
+      const auto [v, d] = definition_at_(arg(0));
+      const double k = static_cast<double>(
+          table_.values[table_.values[v].definitions[d].inputs[0]].shape.back());
+      return cost.Set(kTime, form.seconds, evidence_)
+          .Set(kBytes, static_cast<double>(Bytes(table_.values[form.left]) +
+                                           Bytes(table_.values[form.right])), evidence_)
+          .Set(kFlops, 2 * k * static_cast<double>(NumElements(table_.values[v].shape)),
+               evidence_);
+    }
+    case kStoreTerm: case kBesideTerm: case kWriteTerm: return Stored(arg(0), arg(1));
+    case kRunTerm:
+      return cost.Set(kTime, costs_.LaunchSeconds(), evidence_).Set(kLaunches, 1, evidence_);
+    case kCopyTerm: {
+      const Value& value = table_.values[static_cast<size_t>(arg(0))];
+      AccessWork work;
+      work.points = static_cast<double>(NumElements(value.shape));
+      work.bytes = work.buffer = static_cast<double>(Bytes(value));
+      work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+      work.lanes = costs_.target().lanes;
+      const double seconds =
+          costs_.LoadSeconds(work) + costs_.StoreSeconds(work) + costs_.LaunchSeconds();
+      return cost.Set(kTime, seconds, evidence_)
+          .Set(kLaunches, 1, evidence_)
+          .Set(kBytes, 2 * work.bytes, evidence_);
+    }
+    default: return cost;  // names what is there already
+  }
+}
+
+namespace {
+
+double LaneUse(int64_t extent, double lanes) {
+  if (extent <= 1) return 1;
+  const double vectors = std::ceil(static_cast<double>(extent) / lanes);
+  return std::max(1.0, static_cast<double>(extent) / vectors);
+}
+
+AxisId LastLongAxis(const Candidate& kernel) {
+  for (AxisId a = kernel.root_axes; a-- > 0;) {
+    if (kernel.extents[a] > 1) return a;
+  }
+  return 0;
+}
+
+// Whether the pass's result exists at every point of the root's space: then lanes may run along
+// the space and the pass is walked in step.
+bool IsColumnPass(const Candidate& kernel, const Context& context) {
+  const Entry* entry = kernel.Find(0, context.reduction);
+  if (!entry) return false;
+  for (AxisId a = 0; a < kernel.root_axes; ++a) {
+    if (kernel.extents[a] > 1 && !((entry->axes >> a) & 1)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TermCosts::Width TermCosts::WidthOf(const Candidate& kernel, uint32_t context) const {
+  const double lanes = costs_.target().lanes;
+  double space = 1;
+  for (AxisId a = 0; a < kernel.root_axes; ++a) space *= static_cast<double>(kernel.extents[a]);
+  const int64_t last = kernel.root_axes == 0 ? 1 : kernel.extents[LastLongAxis(kernel)];
+  Width width;
+  if (context == 0) {
+    width.lanes = LaneUse(last, lanes);
+    width.blocks = std::max(1.0, space / (lanes * 4));
+    return width;
+  }
+  const Context& pass = kernel.contexts[context];
+  const int64_t inner = pass.axes.empty() ? 1 : kernel.extents[pass.axes.back()];
+  double rows = pass.points;
+  for (AxisId a : pass.axes) rows /= static_cast<double>(kernel.extents[a]);
+  if (IsColumnPass(kernel, pass) && last > 1) {
+    width.lanes = std::max(LaneUse(last, lanes), LaneUse(inner, lanes));
+    width.blocks = std::max(1.0, rows / width.lanes);
+  } else {
+    width.lanes = LaneUse(inner, lanes);
+    width.blocks = std::max(1.0, rows);
+  }
+  return width;
+}
+
+CostVector TermCosts::Load(int64_t v, int64_t c) const {
+  const auto [k, context] = owner_[static_cast<size_t>(c)];
+  const Candidate& kernel = candidates_.kernels[k];
+  const Value& value = table_.values[static_cast<size_t>(v)];
+  const Entry* entry = kernel.Find(context, static_cast<ValueId>(v));
+  CostVector cost;
+  // A gather's table has no entry; the gather itself pays for its rows.
+  if (!entry) return cost;
+  AccessWork work;
+  work.points = entry->points;
+  work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+  work.buffer = static_cast<double>(Bytes(value));
+  work.bytes = std::min(work.buffer, work.points * work.element);
+  const Width width = WidthOf(kernel, context);
+  work.lanes = width.lanes;
+  work.blocks = width.blocks;
+  const Affine flat = Flatten(entry->maps[0], value.shape);
+  std::vector<AxisId> lanes_along = {LastLongAxis(kernel)};
+  if (context != 0) {
+    const Context& pass = kernel.contexts[context];
+    if (!IsColumnPass(kernel, pass)) lanes_along.clear();
+    if (!pass.axes.empty()) lanes_along.push_back(pass.axes.back());
+  }
+  work.pattern = Pattern::kBroadcast;
+  for (AxisId a : lanes_along) {
+    for (const auto& [axis, coefficient] : flat.terms) {
+      if (axis != a) continue;
+      if (coefficient == 1) {
+        work.pattern = Pattern::kContiguous;
+      } else if (work.pattern != Pattern::kContiguous) {
+        work.pattern = Pattern::kStrided;
+      }
+    }
+  }
+  return cost.Set(kTime, costs_.LoadSeconds(work), evidence_).Set(kBytes, work.bytes, evidence_);
+}
+
+CostVector TermCosts::Compute(int64_t number, int64_t c, bool row) const {
+  const auto [v, d] = definition_at_(number);
+  const auto [k, context] = owner_[static_cast<size_t>(c)];
+  const Candidate& kernel = candidates_.kernels[k];
+  const Value& value = table_.values[v];
+  const Entry* entry = kernel.Find(context, v);
+  const Width width = WidthOf(kernel, context);
+  CostVector cost;
+  const double points = entry ? entry->points : 0;
+  // What depends on no lane is computed once for all of them.
+  double lanes = width.lanes;
+  if (entry && context == 0 && !((entry->axes >> LastLongAxis(kernel)) & 1)) lanes = 1;
+  if (row) {
+    AccessWork work;
+    work.points = points;
+    work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+    work.bytes = points * work.element;
+    work.buffer = static_cast<double>(
+        Bytes(table_.values[value.definitions[d].inputs[0]]));
+    work.pattern = value.shape.size() > 1 ? Pattern::kContiguous : Pattern::kStrided;
+    work.lanes = lanes;
+    work.blocks = width.blocks;
+    return cost.Set(kTime, costs_.LoadSeconds(work), evidence_)
+        .Set(kBytes, work.bytes, evidence_);
+  }
+  const double seconds = costs_.ComputeSeconds(
+      {value.definitions[d].op, value.dtype, points, lanes, width.blocks});
+  return cost.Set(kTime, seconds, evidence_).Set(kFlops, points, evidence_);
+}
+
+CostVector TermCosts::Stored(int64_t v, int64_t k) const {
+  const Candidate& kernel = candidates_.kernels[static_cast<size_t>(k)];
+  const Value& value = table_.values[static_cast<size_t>(v)];
+  AccessWork work;
+  work.points = static_cast<double>(NumElements(value.shape));
+  work.bytes = work.buffer = static_cast<double>(Bytes(value));
+  work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+  const Width width = WidthOf(kernel, 0);
+  work.lanes = width.lanes;
+  work.blocks = width.blocks;
+  CostVector cost;
+  return cost.Set(kTime, costs_.StoreSeconds(work), evidence_).Set(kBytes, work.bytes, evidence_);
+}
+
+}  // namespace l3c::l0::lower

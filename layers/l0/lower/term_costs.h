@@ -1,0 +1,52 @@
+// The cost of each term of rewrites/kernel_terms.egg: seconds on the whole machine, with the
+// launches, bytes and flops behind them as further components.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "egraph/extract/cost.h"
+#include "layers/l0/lower/candidates.h"
+#include "layers/l0/lower/choose.h"
+
+namespace l3c::l0::lower {
+
+using DefinitionAt = std::function<std::pair<ValueId, uint32_t>(int64_t number)>;
+
+class TermCosts : public egraph::CostModel {
+ public:
+  enum Component : size_t { kTime, kLaunches, kBytes, kFlops };
+
+  TermCosts(const egraph::EGraph& graph, const ValueTable& table, const CandidateSet& candidates,
+            const std::vector<DotForm>& forms, const KernelCostModel& costs,
+            DefinitionAt definition_at);
+
+  static egraph::Objective Time() { return egraph::Objective::Single(kTime); }
+
+  const egraph::CostSchema& schema() const override { return schema_; }
+  egraph::CostVector NodeCost(const egraph::EGraphView& view, egraph::ENodeRef node) const override;
+
+ private:
+  // How much of a context's work runs side by side.
+  struct Width {
+    double lanes = 1;
+    double blocks = 1;
+  };
+  Width WidthOf(const Candidate& kernel, uint32_t context) const;
+  egraph::CostVector Load(int64_t v, int64_t c) const;
+  egraph::CostVector Compute(int64_t d, int64_t c, bool row) const;
+  egraph::CostVector Stored(int64_t v, int64_t k) const;
+
+  std::vector<egraph::FunctionId> functions_;
+  const ValueTable& table_;
+  const CandidateSet& candidates_;
+  const std::vector<DotForm>& forms_;
+  const KernelCostModel& costs_;
+  DefinitionAt definition_at_;
+  std::vector<std::pair<uint32_t, uint32_t>> owner_;  // by global context: (kernel, context)
+  egraph::CostSchema schema_;
+  egraph::Evidence evidence_;
+};
+
+}  // namespace l3c::l0::lower
