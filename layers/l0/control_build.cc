@@ -105,6 +105,9 @@ class Queues {
         builder_.Arith(ArithOp::kOr, shifted_argument, Operand::Sequence(sequence));
     builder_.Push(queues_.at(plan_.sequences[sequence].stream), descriptor);
   }
+  void Push(SequenceId sequence) {
+    builder_.Push(queues_.at(plan_.sequences[sequence].stream), Operand::Sequence(sequence));
+  }
 
  private:
   const Plan& plan_;
@@ -437,7 +440,7 @@ ControlUnit BuildEvaluationControl(const Plan& plan, const EvaluationControl& co
     b.Branch(b.Load(signals, 0), finish, batches[(k + 1) % depth]);
   }
   b.Fill(publish);
-  queues.Push(control.publish, Operand::Imm(0));
+  queues.Push(control.publish);
   b.Jump(finish);
   b.Fill(finish);
   b.Terminate();
