@@ -85,7 +85,7 @@ class DeclarationParser {
     data.name = name->text;
     data.span = name->span;
     std::map<std::string, Span> seen;
-    const bool ok = Block(data.name, [&] {
+    const Read read = Block(data.name, [&] {
       if (p_.AtWord("env") && p_.Peek(1).Is("(")) return ParseEnvironment(data);
       const auto field_name = p_.ExpectName("the name of a field");
       if (!field_name || !p_.Expect(":")) return false;
@@ -102,11 +102,11 @@ class DeclarationParser {
       data.fields.push_back(std::move(field));
       return true;
     });
-    if (ok && data.fields.empty() && data.environment.empty()) {
+    if (read == Read::kWell && data.fields.empty() && data.environment.empty()) {
       p_.Error(data.span, "data '" + data.name + "' has no field");
     }
     module_.data.push_back(std::move(data));
-    return ok;
+    return read != Read::kBroken;
   }
 
   bool ParseEnvironment(Data& data) {
@@ -132,7 +132,7 @@ class DeclarationParser {
     model.name = name->text;
     model.span = name->span;
     std::map<std::string, Span> seen;
-    const bool ok = Block(model.name, [&] {
+    const Read read = Block(model.name, [&] {
       const auto field = p_.ExpectName("'in', 'out' or 'properties'");
       if (!field) return false;
       const bool known = field->text == "in" || field->text == "out" || field->text == "properties";
@@ -153,14 +153,14 @@ class DeclarationParser {
       model.out_span = p_.SpanFrom(begin);
       return true;
     });
-    if (ok && (seen.count("in") == 0 || seen.count("out") == 0)) {
+    if (read == Read::kWell && (seen.count("in") == 0 || seen.count("out") == 0)) {
       const std::string missing = seen.count("in") == 0 ? "in" : "out";
       p_.Error(model.span, "model '" + model.name + "' has no '" + missing + "'")
           .Fix(missing == "in" ? "add a line such as 'in: DATA.FIELD'"
                                : "add a line such as 'out: dist(10)'");
     }
     module_.models.push_back(std::move(model));
-    return ok;
+    return read != Read::kBroken;
   }
 
   bool ParseInputs(Model& model) {
@@ -250,7 +250,7 @@ class DeclarationParser {
     loss.name = name->text;
     loss.span = name->span;
     std::map<std::string, Span> seen;
-    const bool ok = Block(loss.name, [&] {
+    const Read read = Block(loss.name, [&] {
       const auto term_name = p_.ExpectName("the name of a term, or 'combine'");
       if (!term_name || !p_.Expect(":")) return false;
       Once(seen, term_name->text == "combine" ? "line" : "term", *term_name);
@@ -272,12 +272,12 @@ class DeclarationParser {
       loss.terms.push_back(std::move(term));
       return true;
     });
-    if (ok && loss.terms.empty()) {
+    if (read == Read::kWell && loss.terms.empty()) {
       p_.Error(loss.span, "loss '" + loss.name + "' has no term")
           .Fix("add a line such as 'NAME: divergence(MODEL.out, DATA.FIELD), weight: 1.0'");
     }
     module_.losses.push_back(std::move(loss));
-    return ok;
+    return read != Read::kBroken;
   }
 
   bool ParseWeight(Term& term) {
@@ -487,19 +487,22 @@ class DeclarationParser {
   }
 
   // ---- Blocks, names, annotations -----------------------------------------------------------
+  // How a block was read. After a flawed one, the parser stands past its closing bracket.
+  enum class Read { kWell, kFlawed, kBroken };
+
   // `{ line line … }`. Reports a block that the next declaration interrupts.
   template <class Line>
-  bool Block(const std::string& path, const Line& line) {
+  Read Block(const std::string& path, const Line& line) {
     // Annotations written before the declaration.
     Attach(path);
     const Span brace = p_.Peek().span;
-    if (!p_.Expect("{")) return false;
+    if (!p_.Expect("{")) return Read::kBroken;
     const int depth = p_.bracket_depth();
-    bool ok = true;
+    Read read = Read::kWell;
     while (!p_.At("}")) {
       if (p_.AtEnd() || AtNextDeclaration()) {
         p_.ErrorExpected("'}'").With({brace, "to close this '{'"});
-        return false;
+        return Read::kBroken;
       }
       const uint32_t begin = p_.Here();
       if (support::AtEscapeHatch(p_)) {
@@ -511,12 +514,12 @@ class DeclarationParser {
       } else if (line()) {
         continue;
       }
-      ok = false;
+      read = Read::kFlawed;
       p_.SkipToField(depth, begin);
     }
     Attach(path);
     p_.Next();
-    return ok;
+    return read;
   }
 
   // At the left margin, a keyword that what follows makes a declaration and no field.

@@ -213,8 +213,14 @@ Token Lexer::Next() {
       }
     }
     if (token.kind != TokenKind::kEnd) {
-      token.text = text_.substr(token.span.begin, token.span.end - token.span.begin);
       offset_ = token.span.end;
+      if (token.span.end - token.span.begin > kMaxWordBytes) {
+        diagnostics_->Error(Kind::kResourceBound, token.span,
+                            std::string(token.kind == TokenKind::kWord ? "a name" : "a number") +
+                                " is longer than " + std::to_string(kMaxWordBytes) + " bytes");
+        token.span.end = token.span.begin + kMaxWordBytes;
+      }
+      token.text = text_.substr(token.span.begin, token.span.end - token.span.begin);
       return token;
     }
     // A run of characters that begin no token is one error.

@@ -32,6 +32,9 @@ bool CheckIsText(const SourceFile& source, Diagnostics& diagnostics);
 
 class Lexer {
  public:
+  // A longer name or number is reported and cut, so that messages which quote it stay readable.
+  static constexpr uint32_t kMaxWordBytes = 256;
+
   // Reads the whole file, or the given range of it.
   Lexer(const SourceFile& source, Diagnostics& diagnostics);
   Lexer(const SourceFile& source, Diagnostics& diagnostics, Span range);

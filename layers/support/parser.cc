@@ -66,7 +66,8 @@ Token ParserBase::Next() {
           Kind::kResourceBound);
     Stop();
   }
-  if (Closes(token)) --bracket_depth_;
+  // A stray closing bracket closes nothing.
+  if (Closes(token) && bracket_depth_ > 0) --bracket_depth_;
   return token;
 }
 
@@ -266,7 +267,7 @@ void ParserBase::SkipToDeclaration(const std::vector<std::string>& keywords) {
 }
 
 void ParserBase::SkipToField(int depth, uint32_t field) {
-  if (Here() == field && !(bracket_depth_ <= depth && Closes(Peek()))) Next();
+  if (Here() == field) Next();
   while (!AtEnd()) {
     if (bracket_depth_ <= depth && (Closes(Peek()) || Peek().first_on_line)) return;
     Next();

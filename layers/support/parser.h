@@ -105,7 +105,8 @@ class ParserBase {
   void SkipToDeclaration(const std::vector<std::string>& keywords);
   // After a bad field of the block inside `depth` brackets, which began at `field` (Here() before
   // it): skips to the first token of a later line, or to the bracket that closes the block. Always
-  // makes progress. One bad line, one error:
+  // makes progress, so a field may begin with anything but the block's own closing bracket. One bad
+  // line, one error:
   //   const uint32_t field = Here();
   //   if (!ParseField()) SkipToField(depth, field);
   void SkipToField(int depth, uint32_t field);

@@ -130,6 +130,20 @@ TEST(ParserTest, RecoversAtDeclarationsAndFields) {
   EXPECT_TRUE(fields.parser.At("}"));
 }
 
+TEST(ParserTest, RecoveryAlwaysMakesProgress) {
+  Text stray("{ ) ] ) x\n } }");
+  stray.parser.Next();
+  int fields = 0;
+  while (!stray.parser.At("}") && !stray.parser.AtEnd()) {
+    ASSERT_LT(++fields, 10);
+    const uint32_t field = stray.parser.Here();
+    stray.parser.ExpectName("a field");
+    stray.parser.SkipToField(1, field);
+  }
+  stray.parser.SkipToDeclaration({"model"});
+  EXPECT_TRUE(stray.parser.AtEnd());
+}
+
 TEST(ParserTest, HeaderNamesTheLayer) {
   Text right("# l3c l3 v1\n");
   right.parser.CheckHeader("l3");
