@@ -69,6 +69,7 @@ class ProgramParser : public ParserBase {
       }
     }
     if (stopped()) return std::nullopt;
+    if (diagnostics().has_errors()) return std::nullopt;
     if (!system_seen_) {
       Error({}, "there is no system: an L1 file says what hardware it is for", Kind::kSafety);
     } else if (!schedule_seen_ && !IsSystemFragment(program_)) {
@@ -104,11 +105,18 @@ class ProgramParser : public ParserBase {
     return false;
   }
 
+  // At a declaration's keyword in the first column: the block before it was not closed.
+  bool AtMargin() {
+    const support::Token& token = Peek();
+    return token.first_on_line && source().Position(token.span.begin).column == 1 &&
+           std::find(kKeywords.begin(), kKeywords.end(), token.text) != kKeywords.end();
+  }
+
   // A block's fields, each recovered on its own: `{ field … }`, at the brace.
   bool Block(const std::function<bool()>& field) {
     if (!Expect("{")) return false;
     const int inside = bracket_depth();
-    while (!At("}") && !AtEnd()) {
+    while (!At("}") && !AtEnd() && !AtMargin()) {
       const uint32_t at = Here();
       if (!field()) SkipToField(inside, at);
     }
@@ -149,6 +157,7 @@ class ProgramParser : public ParserBase {
     Next();
     const auto name = ExpectName("the name of a node");
     if (!name) return false;
+    if (!Declare(nodes_, *name, "node")) return false;
     SystemNode node;
     node.name = name->text;
     node.span = name->span;
@@ -170,8 +179,7 @@ class ProgramParser : public ParserBase {
           .Fix("add kind: storage, memory or compute");
       return false;
     }
-    if (!CheckNode(node)) return true;
-    if (Declare(nodes_, *name, "node")) program_.system.nodes.push_back(std::move(node));
+    if (CheckNode(node)) program_.system.nodes.push_back(std::move(node));
     return true;
   }
 
@@ -277,7 +285,8 @@ class ProgramParser : public ParserBase {
 
   std::optional<uint32_t> ResolveNode(const Name& name) {
     const auto node = FindNode(program_.system, name.text);
-    if (!node) {
+    // A node that was declared and is not there has been reported.
+    if (!node && !nodes_.contains(name.text)) {
       std::vector<std::string> candidates;
       for (const SystemNode& n : program_.system.nodes) candidates.push_back(n.name);
       auto& error = ErrorUnknown("node", name, candidates, Kind::kSafety);
@@ -1290,9 +1299,11 @@ class ProgramParser : public ParserBase {
       }
       std::vector<std::string> outputs;
       for (const tensor::Output& output : graph->graph.outputs()) outputs.push_back(output.name);
+      if (outputs.empty()) continue;  // its body was reported
       for (const Name& name : {numerator, denominator}) {
         if (std::find(outputs.begin(), outputs.end(), name.text) == outputs.end()) {
-          ErrorUnknown("output of '" + graph->name + "'", name, outputs, Kind::kSafety);
+          ErrorUnknown("output", name, outputs, Kind::kSafety)
+              .With({graph->span, "tensor graph '" + graph->name + "' is declared here"});
         }
       }
     }

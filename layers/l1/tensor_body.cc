@@ -75,12 +75,14 @@ bool TensorBody::ParseLet() {
   Next();
   const auto name = ExpectName("the name of a value");
   if (!name || !Expect("=")) return false;
+  failed_.insert(name->text);
   if (const auto before = graph_.Find(name->text)) {
     Error(name->span, "'" + name->text + "' is bound already", Kind::kConsistency)
         .With({graph_.node(*before).span, "it is bound here"});
     return false;
   }
   const uint32_t begin = Here();
+  binding_ = name->text;
   if (AtName() && !Peek(1).Is("(") && !AtWord("inf") && !AtWord("nan")) {
     Error(Peek().span, "a let binds a number or the result of an op, not another name")
         .Label("use '" + std::string(Peek().text) + "' itself");
@@ -178,6 +180,7 @@ std::optional<NodeId> TensorBody::ResolveName(const Name& name) {
     return std::nullopt;
   }
   if (const auto node = graph_.Find(name.text)) return node;
+  if (failed_.contains(name.text) && name.text != binding_) return std::nullopt;
   if (lets_.contains(name.text)) {
     Error(name.span, "'" + name.text + "' is used before it is bound: a tensor graph has no cycle",
           Kind::kResourceBound);

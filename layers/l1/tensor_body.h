@@ -43,7 +43,9 @@ class TensorBody : public support::ParserBase {
   std::string IfFree(const std::string& name) const;
 
   tensor::Graph& graph_;
-  std::set<std::string> lets_;       // every name that the body binds, here or later
+  std::set<std::string> lets_;    // every name that the body binds, here or later
+  std::set<std::string> failed_;  // of these, whose binding was reported: uses say nothing more
+  std::string binding_;           // the name of the let at hand
   std::map<std::string, Span> assigned_;
 };
 

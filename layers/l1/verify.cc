@@ -246,6 +246,12 @@ class Verifier {
         Unknown(pipeline.span, "pipeline", pipeline.name);
       }
     }
+    for (const Phase& phase : schedule.phases) {
+      for (const std::string& pipeline : {phase.pipeline, phase.eval}) {
+        if (pipeline.empty() || FindPipeline(program_, pipeline) != nullptr) continue;
+        Unknown(phase.span, "pipeline", pipeline);
+      }
+    }
     for (const Reference& actor : schedule.actors) {
       if (FindActor(program_, actor.name) == nullptr) Unknown(actor.span, "actor", actor.name);
     }
@@ -376,7 +382,7 @@ class Verifier {
         if (s.buffers.size() != receiver.slots.size()) {
           Error(Kind::kSafety, s.span,
                 "'" + TargetOf(s) + "' takes " + std::to_string(receiver.slots.size()) +
-                    " buffers, but " + std::to_string(s.buffers.size()) + " are forwarded")
+                    " buffers, not " + std::to_string(s.buffers.size()))
               .With({receiver.span, "'" + TargetOf(s) + "' is declared here"});
           continue;
         }
@@ -569,7 +575,8 @@ class Verifier {
               "'" + name + "' is on '" + NodeName(buffer.region) + "', which holds no buffers");
       }
       for (const Statement& s : stage.body) {
-        if (s.kind == StatementKind::kRead && !IsLocal(stage.node, buffers.at(s.buffer).region)) {
+        if (s.kind == StatementKind::kRead && !LocalMemories(system(), stage.node).empty() &&
+            !IsLocal(stage.node, buffers.at(s.buffer).region)) {
           Error(Kind::kConsistency, s.span,
                 "stage '" + stage.name + "' runs on '" + NodeName(stage.node) +
                     "' and decodes into " + MemoriesText(stage.node) + ", not into buf<" +
@@ -658,12 +665,12 @@ class Verifier {
         path += " -> " + PrintStatement(s);
         const auto use = [&](const std::string& name) {
           if (live.contains(name)) return true;
-          auto& error = consumed.contains(name)
-                            ? Error(Kind::kSafety, s.span, "'" + name + "' is used after it is gone")
-                                  .With({consumed.at(name), "it is handed over or dropped here"})
-                            : Error(Kind::kSafety, s.span,
-                                    "'" + name + "' is used before it is allocated");
-          (void)error;
+          if (consumed.contains(name)) {
+            Error(Kind::kSafety, s.span, "'" + name + "' is used after it is gone")
+                .With({consumed.at(name), "it is handed over or dropped here"});
+          } else {
+            Error(Kind::kSafety, s.span, "'" + name + "' is used before it is allocated");
+          }
           return false;
         };
         const auto take = [&](const std::string& name) {
