@@ -47,29 +47,6 @@ std::string PrintExponent(double p) {
   return text;
 }
 
-std::string PrintKind(const Term& term) {
-  std::string args;
-  switch (term.kind) {
-    case LossKind::kDivergence:
-    case LossKind::kReconstruction:
-    case LossKind::kContrastive:
-      args = PrintRefs(term.reads);
-      break;
-    case LossKind::kNorm:
-      args = PrintRefs(term.reads) + ", p=" + PrintExponent(term.p);
-      break;
-    case LossKind::kConstraint:
-      args = PrintExpr(*term.value);
-      break;
-    case LossKind::kCustom:
-      args = (term.custom_file ? support::Quote(term.custom_name) : term.custom_name) +
-             ", reads: [" + PrintRefs(term.reads) + "]";
-      if (term.value) args += ", value: " + PrintExpr(*term.value);
-      break;
-  }
-  return std::string(LossKindName(term.kind)) + "(" + args + ")";
-}
-
 std::string PrintGoal(const Goal& goal) {
   std::vector<std::string> turns;
   switch (goal.kind) {
@@ -172,7 +149,7 @@ class DeclarationPrinter {
     std::vector<std::vector<std::string>> rows;
     for (const Term& term : loss.terms) {
       paths.push_back(loss.name + "." + term.name);
-      rows.push_back({term.name + ":", " " + PrintKind(term) + ",",
+      rows.push_back({term.name + ":", " " + PrintTermKind(term) + ",",
                       " weight: " + support::PrintReal(term.weight)});
     }
     PrintRows(paths, rows);
@@ -187,6 +164,29 @@ class DeclarationPrinter {
 };
 
 }  // namespace
+
+std::string PrintTermKind(const Term& term) {
+  std::string args;
+  switch (term.kind) {
+    case LossKind::kDivergence:
+    case LossKind::kReconstruction:
+    case LossKind::kContrastive:
+      args = PrintRefs(term.reads);
+      break;
+    case LossKind::kNorm:
+      args = PrintRefs(term.reads) + ", p=" + PrintExponent(term.p);
+      break;
+    case LossKind::kConstraint:
+      args = PrintExpr(*term.value);
+      break;
+    case LossKind::kCustom:
+      args = (term.custom_file ? support::Quote(term.custom_name) : term.custom_name) +
+             ", reads: [" + PrintRefs(term.reads) + "]";
+      if (term.value) args += ", value: " + PrintExpr(*term.value);
+      break;
+  }
+  return std::string(LossKindName(term.kind)) + "(" + args + ")";
+}
 
 void PrintDeclarations(const Module& module, Printer& out) {
   DeclarationPrinter(module, out).Run();

@@ -12,5 +12,7 @@ namespace l3c::l3 {
 std::string Print(const Module& module);
 // The declarations alone, separated by blank lines: what files of lower layers begin with.
 void PrintDeclarations(const Module& module, support::Printer& out);
+// What a term computes, without its name and weight: "divergence(classify.out, mnist.labels)".
+std::string PrintTermKind(const Term& term);
 
 }  // namespace l3c::l3

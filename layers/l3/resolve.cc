@@ -97,7 +97,8 @@ class Resolver {
               "model '" + model.name + "' has no '" + ref.member + "' to read here", ref.member,
               members,
               place == Place::kRead ? "expected out, params or activations" : "expected out",
-              [&](const std::string&) { return model.span; });
+              [](const std::string&) { return Span{}; })
+          .With({model.span, "'" + model.name + "' is declared here"});
       return;
     }
     ref.kind = ref.member == "out"      ? Ref::Kind::kOutput
@@ -143,16 +144,15 @@ class Resolver {
 
   // `place_of` tells where a candidate is declared; it may be unknown.
   template <class PlaceOf>
-  void Unknown(Span span, std::string message, const std::string& name,
-               const std::vector<std::string>& candidates, std::string label,
-               const PlaceOf& place_of) {
+  Diagnostic& Unknown(Span span, std::string message, const std::string& name,
+                      const std::vector<std::string>& candidates, std::string label,
+                      const PlaceOf& place_of) {
     Diagnostic& error = Error(span, std::move(message)).Label(std::move(label));
     const std::string closest = support::ClosestMatch(name, candidates);
     if (!closest.empty()) {
       const Span place = place_of(closest);
       if (place.known()) error.With({place, "'" + closest + "' is declared here"});
-      error.Fix("replace with '" + closest + "'");
-      return;
+      return error.Fix("replace with '" + closest + "'");
     }
     constexpr size_t kMaxNotes = 3;
     size_t notes = 0;
@@ -162,6 +162,7 @@ class Resolver {
       if (++notes > kMaxNotes) break;
       error.With({place, "'" + candidate + "' is declared here"});
     }
+    return error;
   }
 
   const Symbols symbols_;

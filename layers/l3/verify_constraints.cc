@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "layers/l3/checks.h"
+#include "layers/support/units.h"
 
 namespace l3c::l3 {
 namespace {
@@ -83,9 +84,12 @@ class ModelChecker {
   }
 
   void RefuseEmpty(const Property& property) {
+    const bool time = property.kind == Property::Kind::kLatencyBudget;
+    const std::string bound =
+        time ? support::PrintSeconds(property.seconds) : support::PrintInteger(property.count);
     report_
         .Error(property.span,
-               std::string(PropertyName(property.kind)) + " of less than one admits no model")
+               std::string(PropertyName(property.kind)) + "(" + bound + ") admits no model")
         .Label("expected a positive bound");
   }
 
