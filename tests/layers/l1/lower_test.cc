@@ -1,4 +1,6 @@
 // From a method to a placed program.
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 
@@ -69,6 +71,117 @@ TEST(L1LowerTest, MnistIsTheProgramOnRecord) {
   const auto again = ParseText(text);
   ASSERT_TRUE(again);
   EXPECT_EQ(PrintProgram(*again), text);
+}
+
+std::string MnistText(const std::string& from, const std::string& to) {
+  std::string text = ReadText(kMnist);
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+TEST(L1LowerTest, WholeBatchesNeedNoMask) {
+  const auto result =
+      Lower(ParseL2(MnistText("drop_last: false", "drop_last: true")), MnistOptions());
+  ASSERT_TRUE(result.ok());
+  const Program& program = result.best();
+  EXPECT_EQ(FindGraph(program, "forward_backward")->args,
+            (std::vector<std::string>{"images", "labels"}));
+  EXPECT_EQ(FindGraph(program, "evaluate")->args,
+            (std::vector<std::string>{"images", "labels", "mask"}));
+  EXPECT_FALSE(FindStage(program, "load_test")->sampling.drop_last);
+  ASSERT_TRUE(ParseText(PrintProgram(program)));
+}
+
+TEST(L1LowerTest, OnAGpuBatchesAreCarriedThere) {
+  LowerOptions options = MnistOptions();
+  options.isas = {"x86_64", "cuda"};
+  options.system = ParseText(
+                       "system box {\n"
+                       "    node ssd_0 { kind: storage }\n"
+                       "    node ram_0 { kind: memory, capacity: 32GB }\n"
+                       "    node cpu_0 { kind: compute, isa: x86_64, cores: 1 }\n"
+                       "    node gpu_0 { kind: compute, isa: cuda, vram: 24GB, sm: 84 }\n"
+                       "    edges {\n"
+                       "        ssd_0 -> ram_0 : bandwidth 2GB/s\n"
+                       "        ram_0 <-> cpu_0 : bandwidth 50GB/s\n"
+                       "        cpu_0 <-> gpu_0 : bandwidth 32GB/s\n"
+                       "    }\n"
+                       "}\n")
+                       ->system;
+  const Program program = LowerMnist(options);
+  EXPECT_EQ(program.system.nodes[FindGraph(program, "forward_backward")->node].name, "gpu_0");
+  EXPECT_EQ(program.system.nodes[FindStage(program, "load_train")->node].name, "cpu_0");
+  ASSERT_NE(FindStage(program, "transfer_train"), nullptr);
+  EXPECT_EQ(FindPipeline(program, "train")->links.size(), 4u);
+  const auto again = ParseText(PrintProgram(program));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(PrintProgram(*again), PrintProgram(program));
+}
+
+TEST(L1LowerTest, OverridesTakeThePlaceOfThePhases) {
+  LowerOptions options = MnistOptions();
+  options.epochs = 3;
+  options.seed = 9;
+  Program program = LowerMnist(options);
+  ASSERT_EQ(program.schedule.phases.size(), 1u);
+  EXPECT_EQ(program.schedule.phases[0].epochs, 3);
+  EXPECT_EQ(program.schedule.seed, 9u);
+  // The decay ends with the run: 3 * 469 - 1000 steps after the warm-up.
+  EXPECT_NE(PrintProgram(program).find("tensor_div(step_sub, 407.0)"), std::string::npos);
+  options.epochs.reset();
+  options.steps = 1500;
+  program = LowerMnist(options);
+  EXPECT_EQ(program.schedule.phases[0].epochs, 0);
+  EXPECT_EQ(program.schedule.phases[0].steps, 1500);
+  EXPECT_NE(PrintProgram(program).find("tensor_div(step_sub, 500.0)"), std::string::npos);
+}
+
+TEST(L1LowerTest, WithoutTestDataNothingIsEvaluated) {
+  LowerOptions options = MnistOptions();
+  options.data["mnist"].rows.erase("test");
+  const Program program = LowerMnist(options);
+  EXPECT_EQ(FindGraph(program, "evaluate"), nullptr);
+  EXPECT_EQ(program.pipelines.size(), 1u);
+  EXPECT_EQ(program.schedule.phases[0].eval, "");
+  ASSERT_TRUE(ParseText(PrintProgram(program)));
+}
+
+TEST(L1LowerTest, FailuresNameTheirCause) {
+  const l2::Module module = ParseL2(ReadText(kMnist));
+  LowerOptions options = MnistOptions();
+  options.data.clear();
+  EXPECT_EQ(FailureText(Lower(module, options)),
+            "error[resource-bound]: no candidates: nothing is known about the files of data "
+            "'mnist'\nfix: say where they are: --data mnist=DIR\n");
+  options = MnistOptions();
+  options.data["mnist"].rows["train"] = 0;
+  EXPECT_NE(FailureText(Lower(module, options)).find("has 0 rows to train on"), std::string::npos);
+  options = MnistOptions();
+  options.system.nodes[1].capacity = 1000;
+  EXPECT_NE(FailureText(Lower(module, options)).find("more than any memory"), std::string::npos);
+}
+
+TEST(L1LowerTest, DecisionsAreOnRecord) {
+  const auto result = Lower(ParseL2(ReadText(kMnist)), MnistOptions());
+  ASSERT_TRUE(result.ok());
+  const auto& explanation = result.explanation;
+  EXPECT_EQ(explanation.lowering, "l2->l1");
+  EXPECT_EQ(explanation.report.stop_reason, "saturated");
+  for (const char* id : {"l1/node.load", "l1/node.forward_backward", "l1/node.model_state"}) {
+    ASSERT_NE(explanation.Find(id), nullptr) << id;
+    EXPECT_EQ(explanation.Find(id)->chosen, "cpu_0");
+  }
+  const search::Decision* depth = explanation.Find("l1/pipeline_depth");
+  ASSERT_NE(depth, nullptr);
+  EXPECT_EQ(depth->chosen, "2");
+  ASSERT_EQ(depth->losers.size(), 1u);
+  EXPECT_EQ(depth->losers[0].label, "1");
+  EXPECT_GT(depth->losers[0].difference[0].value, 0);
+
+  LowerOptions options = MnistOptions();
+  options.search.forced["l1/pipeline_depth"] = "1";
+  EXPECT_EQ(LowerMnist(options).schedule.pipeline_depth, 1);
 }
 
 }  // namespace
