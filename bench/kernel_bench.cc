@@ -1,0 +1,301 @@
+// How fast kernels run: every candidate schedule of the kernels that training an MLP consists of, on
+// one core, against the multiply-add peak and the copy bandwidth measured in the same run.
+//
+//   kernel_bench [FILTER]      one line for each kernel and schedule
+//
+// GFLOP/s count a multiply-add as two; GB/s count each byte of each parameter once.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backends/llvm/jit.h"
+#include "layers/l0/kernel.h"
+#include "layers/l0/kernel_schedule.h"
+#include "layers/l0/kernel_text.h"
+#include "layers/l0/kernel_verify.h"
+
+namespace l3c {
+namespace {
+
+double Seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// Best of several runs of at least a millisecond each, in seconds a call.
+template <typename F>
+double Time(const F& f) {
+  f();
+  int calls = 1;
+  double best = 1e9;
+  for (int round = 0; round < 12; ++round) {
+    const double begin = Seconds();
+    for (int i = 0; i < calls; ++i) f();
+    const double elapsed = Seconds() - begin;
+    best = std::min(best, elapsed / calls);
+    if (elapsed < 2e-3) calls = std::max(calls * 2, static_cast<int>(2e-3 / best));
+  }
+  return best;
+}
+
+constexpr const char* kPeak = R"(
+kernel peak(x: in f32 [384], y: out f32 [384]) {
+    axis i : loop 24 tile 24
+    axis j : loop 16 tile 16 vector 16
+    axis k : reduce 100000
+    %0 = load x[16*i + j]
+    %1 = load x[j]
+    %2 = mul %0, %1
+    %3 = reduce_add %2 over k
+    store y[16*i + j], %3
+})";
+
+struct Workload {
+  const char* name;
+  std::string text;
+};
+
+std::string S(int64_t x) { return std::to_string(x); }
+
+// y[i, j] = Σ_k a·b; strides of a in (i, k) and of b in (k, j).
+std::string Matmul(const std::string& name, int64_t m, int64_t k, int64_t n, int64_t ai, int64_t ak,
+                   int64_t bk, int64_t bj) {
+  const auto term = [](int64_t c, const char* axis) {
+    return (c == 1 ? std::string() : S(c) + "*") + axis;
+  };
+  return "kernel " + name + "(a: in f32 [" + S(m * k) + "], b: in f32 [" + S(k * n) +
+         "], y: out f32 [" + S(m * n) + "]) {\n  axis i : loop " + S(m) + "\n  axis j : loop " +
+         S(n) + "\n  axis k : reduce " + S(k) + "\n  %0 = load a[" + term(ai, "i") + " + " +
+         term(ak, "k") + "]\n  %1 = load b[" + term(bk, "k") + " + " + term(bj, "j") +
+         "]\n  %2 = mul %0, %1\n  %3 = reduce_add %2 over k\n  store y[" + S(n) +
+         "*i + j], %3\n}\n";
+}
+
+constexpr const char* kLayerNorm = R"(
+kernel layer_norm(x: in f32 [128, 256], g: in f32 [256], b: in f32 [256], y: out f32 [128, 256]) {
+    axis i : loop 128
+    axis j : loop 256
+    axis k : reduce 256
+    %0 = load x[256*i + k]
+    %1 = reduce_add %0 over k
+    %2 = const f32 0.00390625
+    %3 = mul %1, %2
+    %4 = neg %3
+    %5 = add %0, %4
+    %6 = mul %5, %5
+    %7 = reduce_add %6 over k
+    %8 = mul %7, %2
+    %9 = const f32 1e-5
+    %10 = add %8, %9
+    %11 = sqrt %10
+    %12 = reciprocal %11
+    %13 = load x[256*i + j]
+    %14 = add %13, %4
+    %15 = mul %14, %12
+    %16 = load g[j]
+    %17 = mul %15, %16
+    %18 = load b[j]
+    %19 = add %17, %18
+    store y[256*i + j], %19
+})";
+
+constexpr const char* kGelu = R"(
+kernel gelu(x: in f32 [32768], y: out f32 [32768]) {
+    axis i : loop 32768
+    %0 = load x[i]
+    %1 = const f32 0.044715
+    %2 = mul %0, %0
+    %3 = mul %2, %0
+    %4 = mul %3, %1
+    %5 = add %0, %4
+    %6 = const f32 -2.302208198
+    %7 = mul %5, %6
+    %8 = exp2 %7
+    %9 = const f32 1
+    %10 = add %8, %9
+    %11 = reciprocal %10
+    %12 = mul %0, %11
+    store y[i], %12
+})";
+
+constexpr const char* kAdam = R"(
+kernel adam(g: in f32 [200704], m: inout f32 [200704], v: inout f32 [200704],
+            p: inout f32 [200704], s: in f32 [2]) {
+    axis i : loop 200704
+    %0 = load g[i]
+    %1 = load m[i]
+    %2 = const f32 0.9
+    %3 = mul %1, %2
+    %4 = const f32 0.1
+    %5 = mul %0, %4
+    %6 = add %3, %5
+    %7 = load v[i]
+    %8 = const f32 0.999
+    %9 = mul %7, %8
+    %10 = mul %0, %0
+    %11 = const f32 0.001
+    %12 = mul %10, %11
+    %13 = add %9, %12
+    %14 = load s[0]
+    %15 = load s[1]
+    %16 = mul %13, %15
+    %17 = sqrt %16
+    %18 = const f32 1e-8
+    %19 = add %17, %18
+    %20 = reciprocal %19
+    %21 = mul %6, %20
+    %22 = mul %21, %14
+    %23 = load p[i]
+    %24 = neg %22
+    %25 = add %23, %24
+    store m[i], %6
+    store v[i], %13
+    store p[i], %25
+})";
+
+constexpr const char* kSoftmax = R"(
+kernel softmax(x: in f32 [128, 10], y: out f32 [128, 10]) {
+    axis i : loop 128
+    axis j : loop 10
+    axis k : reduce 10
+    %0 = load x[10*i + k]
+    %1 = reduce_max %0 over k
+    %2 = neg %1
+    %3 = add %0, %2
+    %4 = const f32 1.4426950408889634
+    %5 = mul %3, %4
+    %6 = exp2 %5
+    %7 = reduce_add %6 over k
+    %8 = reciprocal %7
+    %9 = load x[10*i + j]
+    %10 = add %9, %2
+    %11 = mul %10, %4
+    %12 = exp2 %11
+    %13 = mul %12, %8
+    store y[10*i + j], %13
+})";
+
+constexpr const char* kColumns = R"(
+kernel column_sums(x: in f32 [128, 256], y: out f32 [256]) {
+    axis j : loop 256
+    axis i : reduce 128
+    %0 = load x[256*i + j]
+    %1 = reduce_add %0 over i
+    store y[j], %1
+})";
+
+std::vector<Workload> Workloads() {
+  return {
+      {"forward 128x784x256", Matmul("forward", 128, 784, 256, 784, 1, 256, 1)},
+      {"forward 128x256x256", Matmul("forward2", 128, 256, 256, 256, 1, 256, 1)},
+      {"forward 128x256x10", Matmul("forward3", 128, 256, 10, 256, 1, 10, 1)},
+      {"dW 784x128x256", Matmul("dw", 784, 128, 256, 1, 784, 256, 1)},
+      {"dW 256x128x10", Matmul("dw3", 256, 128, 10, 1, 256, 10, 1)},
+      {"dX 128x256x256", Matmul("dx", 128, 256, 256, 256, 1, 1, 256)},
+      {"dX 128x10x256", Matmul("dx3", 128, 10, 256, 10, 1, 1, 10)},
+      {"forward 512x1024x1024", Matmul("forward4", 512, 1024, 1024, 1024, 1, 1024, 1)},
+      {"forward 16x4096x4096", Matmul("forward5", 16, 4096, 4096, 4096, 1, 4096, 1)},
+      {"layer norm 128x256", kLayerNorm},
+      {"gelu 128x256", kGelu},
+      {"adam 784x256", kAdam},
+      {"softmax 128x10", kSoftmax},
+      {"column sums 128x256", kColumns},
+  };
+}
+
+l0::Kernel Parse(const std::string& text) {
+  const support::SourceFile source("bench", text);
+  support::Diagnostics diagnostics(&source);
+  support::ParserBase parser(source, diagnostics);
+  std::optional<l0::Kernel> kernel = l0::ParseKernel(parser);
+  if (!kernel || !l0::VerifyKernel(*kernel, diagnostics)) {
+    std::fprintf(stderr, "%s", diagnostics.Render(false).c_str());
+    std::exit(1);
+  }
+  return std::move(*kernel);
+}
+
+struct Buffer {
+  explicit Buffer(size_t bytes) : data(bytes / 4 + 32, 0.25f) {}
+  void* get() {
+    const auto address = reinterpret_cast<uintptr_t>(data.data());
+    return reinterpret_cast<void*>((address + 63) / 64 * 64);
+  }
+  std::vector<float> data;
+};
+
+double TimeKernel(const l0::Kernel& kernel, llvm_backend::KernelFn run) {
+  std::vector<Buffer> buffers;
+  std::vector<void*> params;
+  for (const l0::Param& param : kernel.params) {
+    buffers.emplace_back(static_cast<size_t>(tensor::NumElements(param.shape)) *
+                         tensor::SizeOf(param.dtype));
+  }
+  for (Buffer& buffer : buffers) params.push_back(buffer.get());
+  const int64_t blocks = l0::NumBlocks(kernel);
+  return Time([&] { run(params.data(), 0, blocks); });
+}
+
+// Loads and stores of the stack in the emitted code: vector registers that did not suffice.
+int CountSpills(const std::string& assembly) {
+  int spills = 0;
+  size_t at = 0;
+  while ((at = assembly.find("Spill", at)) != std::string::npos) {
+    ++spills;
+    ++at;
+  }
+  return spills;
+}
+
+int Main(int argc, char** argv) {
+  const std::string filter = argc > 1 ? argv[1] : "";
+  auto jit = llvm_backend::Jit::Create({.threads = 1, .keep_text = true});
+  if (!jit.ok()) return 1;
+  const l0::Kernel peak = Parse(kPeak);
+  if (!(*jit)->Compile({&peak, 1}).ok()) return 1;
+  const double peak_flops = 2.0 * 384 * 100000 / TimeKernel(peak, (*jit)->Find("peak"));
+  std::printf("peak: %.0f GFLOP/s on one core\n", peak_flops / 1e9);
+  {
+    Buffer from(64 << 20);
+    Buffer to(64 << 20);
+    const double seconds = Time([&] { std::memcpy(to.get(), from.get(), 64 << 20); });
+    std::printf("copy of 64 MiB: %.1f GB/s\n", 2.0 * (64 << 20) / seconds / 1e9);
+  }
+  for (const Workload& workload : Workloads()) {
+    if (std::string(workload.name).find(filter) == std::string::npos) continue;
+    const l0::Kernel kernel = Parse(workload.text);
+    const l0::KernelWork work = l0::CountWork(kernel);
+    const double flops = 2 * work.multiply_adds + work.simple_flops;
+    std::printf("%s\n", workload.name);
+    int number = 0;
+    for (const l0::Schedule& schedule : l0::CandidateSchedules(
+             kernel, {.vector_registers = (*jit)->vector_registers(),
+                      .lanes = 16})) {
+      l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
+      scheduled.name += "_" + std::to_string(number++);
+      const double begin = Seconds();
+      const absl::Status status = (*jit)->Compile({&scheduled, 1});
+      const double compile = Seconds() - begin;
+      if (!status.ok()) {
+        std::printf("  %s: %s\n", schedule.name.c_str(), status.ToString().c_str());
+        continue;
+      }
+      const double seconds = TimeKernel(scheduled, (*jit)->Find(scheduled.name));
+      std::printf(
+          "  %-18s %9.2f us  %7.1f GFLOP/s %5.1f %% of peak  %6.1f GB/s  %4lld blocks  "
+          "%3d spills  compiled in %.1f ms\n",
+          schedule.name.c_str(), seconds * 1e6, flops / seconds / 1e9, 100 * flops / seconds / peak_flops,
+          (work.bytes_read + work.bytes_written) / seconds / 1e9,
+          static_cast<long long>(schedule.blocks), CountSpills((*jit)->Assembly(scheduled.name)),
+          compile * 1e3);
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace l3c
+
+int main(int argc, char** argv) { return l3c::Main(argc, argv); }
