@@ -126,9 +126,9 @@ class Reader {
       if (result == Z_STREAM_END) {
         at_member_end_ = true;
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return Bad(path_, Message("the compressed data is damaged",
-                                       stream_.msg == nullptr ? "" : ": ",
-                                       stream_.msg == nullptr ? "" : stream_.msg));
+        return Bad(path_,
+                   Message("the compressed data is damaged", stream_.msg == nullptr ? "" : ": ",
+                           stream_.msg == nullptr ? "" : stream_.msg));
       }
     }
     return done;
@@ -201,8 +201,8 @@ absl::Status ReadElements(Reader& reader, StoredArray& array) {
     if (!got.ok()) return got.status();
     if (*got < part) {
       return Bad(reader.path(),
-                 Message("truncated: ", shape, " elements of ", StoredName(array.type),
-                              " are ", wanted, " bytes, and there are ", have + *got));
+                 Message("truncated: ", shape, " elements of ", StoredName(array.type), " are ",
+                         wanted, " bytes, and there are ", have + *got));
     }
   }
   return reader.ExpectEnd();
@@ -224,13 +224,26 @@ absl::StatusOr<StoredArray> ReadIdx(Reader& reader) {
   if (absl::Status s = ReadHeader(reader, magic, 4, "idx header"); !s.ok()) return s;
   StoredArray array;
   switch (std::to_integer<int>(magic[2])) {
-    case 0x08: array.type = Stored::kU8; break;
-    case 0x09: array.type = Stored::kI8; break;
-    case 0x0B: array.type = Stored::kI16; break;
-    case 0x0C: array.type = Stored::kI32; break;
-    case 0x0D: array.type = Stored::kF32; break;
-    case 0x0E: array.type = Stored::kF64; break;
-    default: return Bad(reader.path(), "not an idx file: unknown element type in the magic number");
+    case 0x08:
+      array.type = Stored::kU8;
+      break;
+    case 0x09:
+      array.type = Stored::kI8;
+      break;
+    case 0x0B:
+      array.type = Stored::kI16;
+      break;
+    case 0x0C:
+      array.type = Stored::kI32;
+      break;
+    case 0x0D:
+      array.type = Stored::kF32;
+      break;
+    case 0x0E:
+      array.type = Stored::kF64;
+      break;
+    default:
+      return Bad(reader.path(), "not an idx file: unknown element type in the magic number");
   }
   const int axes = std::to_integer<int>(magic[3]);
   if (magic[0] != std::byte{0} || magic[1] != std::byte{0} || axes == 0 ||
@@ -272,8 +285,8 @@ absl::StatusOr<StoredArray> ReadNpy(Reader& reader) {
   std::memcpy(&size, length, 4);
   if (size > (1u << 20)) return Bad(path, "not an npy file: its header is too long");
   std::string header(size, '\0');
-  if (absl::Status s = ReadHeader(reader, reinterpret_cast<std::byte*>(header.data()), size,
-                                  "npy header");
+  if (absl::Status s =
+          ReadHeader(reader, reinterpret_cast<std::byte*>(header.data()), size, "npy header");
       !s.ok()) {
     return s;
   }
@@ -322,11 +335,9 @@ void AppendElement(std::vector<std::byte>& bytes, T value) {
 class CsvReader {
  public:
   CsvReader(Reader& reader, tensor::DType dtype, const tensor::Shape& sample)
-      : reader_(reader),
-        floats_(tensor::IsFloat(dtype)),
-        per_line_(tensor::NumElements(sample)) {
-    array_.type = floats_ ? (dtype == tensor::DType::kF32 ? Stored::kF32 : Stored::kF64)
-                          : Stored::kI64;
+      : reader_(reader), floats_(tensor::IsFloat(dtype)), per_line_(tensor::NumElements(sample)) {
+    array_.type =
+        floats_ ? (dtype == tensor::DType::kF32 ? Stored::kF32 : Stored::kF64) : Stored::kI64;
     array_.extents = sample;
     array_.extents.insert(array_.extents.begin(), 0);
   }
@@ -366,16 +377,15 @@ class CsvReader {
       if (!AddCell(cell)) {
         // A first line without a number in front is a line of titles.
         if (number_ == 1 && count == 0) return absl::OkStatus();
-        return Bad(reader_.path(),
-                   Message("line ", number_, ": '", cell.substr(0, 40), "' is not ",
-                                floats_ ? "a number" : "a whole number"));
+        return Bad(reader_.path(), Message("line ", number_, ": '", cell.substr(0, 40), "' is not ",
+                                           floats_ ? "a number" : "a whole number"));
       }
       ++count;
     }
     if (count != per_line_) {
       array_.bytes.resize(before);
-      return Bad(reader_.path(), Message("line ", number_, " has ", count, " values, not ",
-                                              per_line_));
+      return Bad(reader_.path(),
+                 Message("line ", number_, " has ", count, " values, not ", per_line_));
     }
     ++array_.extents[0];
     return absl::OkStatus();
@@ -421,8 +431,10 @@ absl::StatusOr<StoredArray> ReadRaw(Reader& reader, tensor::DType dtype,
   }
   const auto bytes = static_cast<int64_t>(array.bytes.size());
   if (bytes % each != 0) {
-    return Bad(reader.path(), Message("truncated: ", bytes, " bytes are not a whole number of "
-                                           "samples of ", each, " bytes"));
+    return Bad(reader.path(), Message("truncated: ", bytes,
+                                      " bytes are not a whole number of "
+                                      "samples of ",
+                                      each, " bytes"));
   }
   array.extents.insert(array.extents.begin(), bytes / each);
   return array;
@@ -459,10 +471,14 @@ absl::StatusOr<StoredArray> ReadArray(const std::string& path, FileFormat format
   absl::StatusOr<std::unique_ptr<Reader>> reader = Reader::Open(path);
   if (!reader.ok()) return reader.status();
   switch (format) {
-    case FileFormat::kIdx: return ReadIdx(**reader);
-    case FileFormat::kNpy: return ReadNpy(**reader);
-    case FileFormat::kCsv: return CsvReader(**reader, dtype, sample).Read();
-    case FileFormat::kRaw: return ReadRaw(**reader, dtype, sample);
+    case FileFormat::kIdx:
+      return ReadIdx(**reader);
+    case FileFormat::kNpy:
+      return ReadNpy(**reader);
+    case FileFormat::kCsv:
+      return CsvReader(**reader, dtype, sample).Read();
+    case FileFormat::kRaw:
+      return ReadRaw(**reader, dtype, sample);
   }
   return absl::InternalError("unknown file format");
 }

@@ -29,14 +29,22 @@ template <class From>
 void ConvertFrom(const std::byte* from, std::byte* to, tensor::DType dtype, int64_t count,
                  double scale) {
   switch (dtype) {
-    case tensor::DType::kBool: return Convert<From, bool>(from, to, count, scale);
-    case tensor::DType::kU8: return Convert<From, uint8_t>(from, to, count, scale);
-    case tensor::DType::kI32: return Convert<From, int32_t>(from, to, count, scale);
-    case tensor::DType::kI64: return Convert<From, int64_t>(from, to, count, scale);
-    case tensor::DType::kU32: return Convert<From, uint32_t>(from, to, count, scale);
-    case tensor::DType::kU64: return Convert<From, uint64_t>(from, to, count, scale);
-    case tensor::DType::kF32: return Convert<From, float>(from, to, count, scale);
-    case tensor::DType::kF64: return Convert<From, double>(from, to, count, scale);
+    case tensor::DType::kBool:
+      return Convert<From, bool>(from, to, count, scale);
+    case tensor::DType::kU8:
+      return Convert<From, uint8_t>(from, to, count, scale);
+    case tensor::DType::kI32:
+      return Convert<From, int32_t>(from, to, count, scale);
+    case tensor::DType::kI64:
+      return Convert<From, int64_t>(from, to, count, scale);
+    case tensor::DType::kU32:
+      return Convert<From, uint32_t>(from, to, count, scale);
+    case tensor::DType::kU64:
+      return Convert<From, uint64_t>(from, to, count, scale);
+    case tensor::DType::kF32:
+      return Convert<From, float>(from, to, count, scale);
+    case tensor::DType::kF64:
+      return Convert<From, double>(from, to, count, scale);
   }
 }
 
@@ -44,16 +52,26 @@ void ConvertStored(Stored type, const std::byte* from, std::byte* to, tensor::DT
                    int64_t count, double scale) {
   switch (type) {
     case Stored::kBool:
-    case Stored::kU8: return ConvertFrom<uint8_t>(from, to, dtype, count, scale);
-    case Stored::kI8: return ConvertFrom<int8_t>(from, to, dtype, count, scale);
-    case Stored::kU16: return ConvertFrom<uint16_t>(from, to, dtype, count, scale);
-    case Stored::kI16: return ConvertFrom<int16_t>(from, to, dtype, count, scale);
-    case Stored::kU32: return ConvertFrom<uint32_t>(from, to, dtype, count, scale);
-    case Stored::kI32: return ConvertFrom<int32_t>(from, to, dtype, count, scale);
-    case Stored::kU64: return ConvertFrom<uint64_t>(from, to, dtype, count, scale);
-    case Stored::kI64: return ConvertFrom<int64_t>(from, to, dtype, count, scale);
-    case Stored::kF32: return ConvertFrom<float>(from, to, dtype, count, scale);
-    case Stored::kF64: return ConvertFrom<double>(from, to, dtype, count, scale);
+    case Stored::kU8:
+      return ConvertFrom<uint8_t>(from, to, dtype, count, scale);
+    case Stored::kI8:
+      return ConvertFrom<int8_t>(from, to, dtype, count, scale);
+    case Stored::kU16:
+      return ConvertFrom<uint16_t>(from, to, dtype, count, scale);
+    case Stored::kI16:
+      return ConvertFrom<int16_t>(from, to, dtype, count, scale);
+    case Stored::kU32:
+      return ConvertFrom<uint32_t>(from, to, dtype, count, scale);
+    case Stored::kI32:
+      return ConvertFrom<int32_t>(from, to, dtype, count, scale);
+    case Stored::kU64:
+      return ConvertFrom<uint64_t>(from, to, dtype, count, scale);
+    case Stored::kI64:
+      return ConvertFrom<int64_t>(from, to, dtype, count, scale);
+    case Stored::kF32:
+      return ConvertFrom<float>(from, to, dtype, count, scale);
+    case Stored::kF64:
+      return ConvertFrom<double>(from, to, dtype, count, scale);
   }
 }
 

@@ -1,8 +1,10 @@
-// The batches of a sampler: which samples make up batch number b, gathered and decoded into buffers.
+// The batches of a sampler: which samples make up batch number b, gathered and decoded into
+// buffers.
 //
-// Batch b belongs to epoch b / BatchesPerEpoch. In an epoch-shuffle sampler the order of an epoch is
-// the permutation given by (seed, epoch); so a batch depends on its number alone, and a resumed run
-// needs no state of a generator. Rows beyond the last sample of an epoch are zeros, with mask 0.
+// Batch b belongs to epoch b / BatchesPerEpoch. In an epoch-shuffle sampler the order of an epoch
+// is the permutation given by (seed, epoch); so a batch depends on its number alone, and a resumed
+// run needs no state of a generator. Rows beyond the last sample of an epoch are zeros, with mask
+// 0.
 #pragma once
 
 #include <cstddef>

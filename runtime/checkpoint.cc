@@ -59,7 +59,9 @@ std::vector<TensorView> Views(const l0::Plan& plan, const Memory& memory,
   std::vector<TensorView> views;
   for (l0::BufferId id : ids) {
     const l0::Buffer& buffer = plan.buffers[id];
-    views.push_back({buffer.name, buffer.dtype, buffer.shape,
+    views.push_back({buffer.name,
+                     buffer.dtype,
+                     buffer.shape,
                      {memory.Address(id), static_cast<size_t>(buffer.size)}});
   }
   return views;
@@ -67,9 +69,8 @@ std::vector<TensorView> Views(const l0::Plan& plan, const Memory& memory,
 
 // A double and its bits: the first is for readers, the second is exact for NaN and infinity too.
 Json ToJson(const Value& value) {
-  return {{"name", value.name},
-          {"value", value.value},
-          {"bits", std::bit_cast<uint64_t>(value.value)}};
+  return {
+      {"name", value.name}, {"value", value.value}, {"bits", std::bit_cast<uint64_t>(value.value)}};
 }
 
 Value ValueFromJson(const Json& json) {
@@ -109,7 +110,8 @@ RunState StateFromJson(const Json& json) {
       const Value value = ValueFromJson(sum);
       split.sums[value.name] = value.value;
     }
-    for (const Json& figure : entry.at("published")) split.published.push_back(ValueFromJson(figure));
+    for (const Json& figure : entry.at("published"))
+      split.published.push_back(ValueFromJson(figure));
   }
   return state;
 }
@@ -158,9 +160,8 @@ absl::Status CheckSums(const fs::path& folder) {
     absl::StatusOr<std::string> sum = HashFile(path);
     if (!sum.ok()) return sum.status();
     if (*sum != line.substr(0, 64)) {
-      return absl::DataLossError(
-          Message(path, ": the checkpoint is damaged: the file's SHA-256 is not the one noted in ",
-                  kSums));
+      return absl::DataLossError(Message(
+          path, ": the checkpoint is damaged: the file's SHA-256 is not the one noted in ", kSums));
     }
     seen.insert(name);
   }
@@ -184,15 +185,14 @@ absl::Status Fill(const std::string& path, const l0::Plan& plan, const Memory& m
                       found->second.shape == buffer.shape;
     if (!fits && !all) continue;
     if (!fits) {
-      const std::string wanted = Message(tensor::DTypeName(buffer.dtype), " ",
-                                         tensor::ShapeToString(buffer.shape));
-      const std::string there =
-          found == tensors->end()
-              ? std::string("is missing")
-              : Message("is ", tensor::DTypeName(found->second.dtype), " ",
-                        tensor::ShapeToString(found->second.shape));
-      return absl::FailedPreconditionError(Message(path, ": '", buffer.name, "' ", there,
-                                                   "; the plan wants ", wanted));
+      const std::string wanted =
+          Message(tensor::DTypeName(buffer.dtype), " ", tensor::ShapeToString(buffer.shape));
+      const std::string there = found == tensors->end()
+                                    ? std::string("is missing")
+                                    : Message("is ", tensor::DTypeName(found->second.dtype), " ",
+                                              tensor::ShapeToString(found->second.shape));
+      return absl::FailedPreconditionError(
+          Message(path, ": '", buffer.name, "' ", there, "; the plan wants ", wanted));
     }
     std::memcpy(memory.Address(id), found->second.bytes.data(), found->second.bytes.size());
   }
@@ -258,13 +258,13 @@ absl::StatusOr<std::string> CheckpointWriter::Write(const l0::Plan& plan, const 
     return absl::OkStatus();
   };
   const auto path = [&](const char* file) { return (aside / file).string(); };
-  if (absl::Status s = add(kParameters, WriteSafetensors(path(kParameters),
-                                                         Views(plan, memory, plan.parameters)));
+  if (absl::Status s = add(
+          kParameters, WriteSafetensors(path(kParameters), Views(plan, memory, plan.parameters)));
       !s.ok()) {
     return s;
   }
-  if (absl::Status s = add(kState, WriteSafetensors(path(kState),
-                                                    Views(plan, memory, StateBuffers(plan))));
+  if (absl::Status s =
+          add(kState, WriteSafetensors(path(kState), Views(plan, memory, StateBuffers(plan))));
       !s.ok()) {
     return s;
   }

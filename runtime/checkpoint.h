@@ -7,9 +7,9 @@
 //                                    /SHA256SUMS               of the three, as sha256sum writes it
 //   OUTPUT/checkpoints/latest                                  name of the newest folder
 //
-// A checkpoint is written aside, synced, and renamed into its place, so a crash at any moment leaves
-// the one before it whole. Data order and random numbers need no state of their own: they are
-// functions of the plan's seeds and of the step.
+// A checkpoint is written aside, synced, and renamed into its place, so a crash at any moment
+// leaves the one before it whole. Data order and random numbers need no state of their own: they
+// are functions of the plan's seeds and of the step.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class CheckpointWriter {
   static absl::StatusOr<CheckpointWriter> Open(const std::string& output, int keep,
                                                const std::string& resumed);
 
-  // Returns the folder. Removes this run's older checkpoints but for `keep`, and all that an earlier
-  // run left there.
+  // Returns the folder. Removes this run's older checkpoints but for `keep`, and all that an
+  // earlier run left there.
   absl::StatusOr<std::string> Write(const l0::Plan& plan, const Memory& memory,
                                     const RunState& state);
 

@@ -41,8 +41,8 @@ absl::StatusOr<FieldFile> FromManifest(const nlohmann::json& manifest, const std
   if (!fields.contains(field) || !fields[field].is_object()) {
     std::vector<std::string> names;
     for (const auto& [name, value] : fields.items()) names.push_back(Message("'", name, "'"));
-    return bad(Message("split '", split, "' has no field '", field, "'; it has ",
-                            support::Join(names)));
+    return bad(
+        Message("split '", split, "' has no field '", field, "'; it has ", support::Join(names)));
   }
   const nlohmann::json& entry = fields[field];
   FieldFile file;
@@ -52,13 +52,13 @@ absl::StatusOr<FieldFile> FromManifest(const nlohmann::json& manifest, const std
     } else if (key == "format" && value.is_string()) {
       if (!ParseFileFormat(value.get<std::string>(), &file.format)) {
         return bad(Message("unknown format '", value.get<std::string>(),
-                                "'; the formats are idx, npy, csv, raw"));
+                           "'; the formats are idx, npy, csv, raw"));
       }
     } else if (key == "scale" && value.is_number() && std::isfinite(value.get<double>())) {
       file.scale = value.get<double>();
     } else {
-      return bad(Message(split, ".", field, ": '", key,
-                              "' is unknown or has a value of the wrong kind"));
+      return bad(
+          Message(split, ".", field, ": '", key, "' is unknown or has a value of the wrong kind"));
     }
   }
   if (file.path.empty() || !entry.contains("format")) {
@@ -80,9 +80,9 @@ absl::StatusOr<FieldFile> ByName(const fs::path& folder, const std::string& spli
       return file;
     }
   }
-  return absl::NotFoundError(Message(
-      folder.string(), ": neither dataset.json nor a file ", split, ".", field,
-      ".EXT with EXT one of idx, npy, csv, raw (or with .gz behind it)"));
+  return absl::NotFoundError(
+      Message(folder.string(), ": neither dataset.json nor a file ", split, ".", field,
+              ".EXT with EXT one of idx, npy, csv, raw (or with .gz behind it)"));
 }
 
 // Calls visit(sample, value) for each element until it returns false.
@@ -100,16 +100,26 @@ template <class Visit>
 void VisitElements(const FieldData& data, Visit visit) {
   switch (data.type) {
     case Stored::kBool:
-    case Stored::kU8: return VisitAs<uint8_t>(data, visit);
-    case Stored::kI8: return VisitAs<int8_t>(data, visit);
-    case Stored::kU16: return VisitAs<uint16_t>(data, visit);
-    case Stored::kI16: return VisitAs<int16_t>(data, visit);
-    case Stored::kU32: return VisitAs<uint32_t>(data, visit);
-    case Stored::kI32: return VisitAs<int32_t>(data, visit);
-    case Stored::kU64: return VisitAs<uint64_t>(data, visit);
-    case Stored::kI64: return VisitAs<int64_t>(data, visit);
-    case Stored::kF32: return VisitAs<float>(data, visit);
-    case Stored::kF64: return VisitAs<double>(data, visit);
+    case Stored::kU8:
+      return VisitAs<uint8_t>(data, visit);
+    case Stored::kI8:
+      return VisitAs<int8_t>(data, visit);
+    case Stored::kU16:
+      return VisitAs<uint16_t>(data, visit);
+    case Stored::kI16:
+      return VisitAs<int16_t>(data, visit);
+    case Stored::kU32:
+      return VisitAs<uint32_t>(data, visit);
+    case Stored::kI32:
+      return VisitAs<int32_t>(data, visit);
+    case Stored::kU64:
+      return VisitAs<uint64_t>(data, visit);
+    case Stored::kI64:
+      return VisitAs<int64_t>(data, visit);
+    case Stored::kF32:
+      return VisitAs<float>(data, visit);
+    case Stored::kF64:
+      return VisitAs<double>(data, visit);
   }
 }
 
@@ -118,14 +128,21 @@ struct IntegerRange {
 };
 IntegerRange RangeOf(tensor::DType dtype) {
   switch (dtype) {
-    case tensor::DType::kBool: return {0, 1};
-    case tensor::DType::kU8: return {0, 255};
-    case tensor::DType::kI32: return {-2147483648.0, 2147483647.0};
-    case tensor::DType::kU32: return {0, 4294967295.0};
-    case tensor::DType::kI64: return {-0x1p63, 0x1p63};
-    case tensor::DType::kU64: return {0, 0x1p64};
+    case tensor::DType::kBool:
+      return {0, 1};
+    case tensor::DType::kU8:
+      return {0, 255};
+    case tensor::DType::kI32:
+      return {-2147483648.0, 2147483647.0};
+    case tensor::DType::kU32:
+      return {0, 4294967295.0};
+    case tensor::DType::kI64:
+      return {-0x1p63, 0x1p63};
+    case tensor::DType::kU64:
+      return {0, 0x1p64};
     case tensor::DType::kF32:
-    case tensor::DType::kF64: break;
+    case tensor::DType::kF64:
+      break;
   }
   return {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
 }
@@ -148,12 +165,12 @@ absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
     return bad(Message("a sample has the extents ",
                        tensor::ShapeToString({array.extents.begin() + 1, array.extents.end()}),
                        "; field '", field.field, "' is declared ",
-                            tensor::ShapeToString(field.shape)));
+                       tensor::ShapeToString(field.shape)));
   }
   if (!tensor::IsFloat(field.dtype)) {
     if (IsFloat(array.type)) {
-      return bad(Message("holds elements of ", StoredName(array.type), "; field '",
-                              field.field, "' is declared ", tensor::DTypeName(field.dtype)));
+      return bad(Message("holds elements of ", StoredName(array.type), "; field '", field.field,
+                         "' is declared ", tensor::DTypeName(field.dtype)));
     }
     if (file.scale != 1) {
       return bad(Message("a scale for field '", field.field, "' of integers"));
@@ -164,11 +181,11 @@ absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
   VisitElements(data, [&](int64_t sample, auto value) {
     const auto real = static_cast<double>(value);
     if (field.classes > 0 && !(real >= 0 && real < static_cast<double>(field.classes))) {
-      status = bad(Message("sample ", sample, ": label ", real, " is outside 0..",
-                                field.classes - 1));
+      status =
+          bad(Message("sample ", sample, ": label ", real, " is outside 0..", field.classes - 1));
     } else if (!tensor::IsFloat(field.dtype) && (real < range.low || real > range.high)) {
-      status = bad(Message("sample ", sample, ": ", real, " does not fit ",
-                                tensor::DTypeName(field.dtype)));
+      status = bad(
+          Message("sample ", sample, ": ", real, " does not fit ", tensor::DTypeName(field.dtype)));
     }
     return status.ok();
   });
@@ -181,8 +198,8 @@ absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::str
                                     const std::string& split) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
-    return absl::NotFoundError(Message("data '", source.name, "': there is no folder '",
-                                            folder, "'"));
+    return absl::NotFoundError(
+        Message("data '", source.name, "': there is no folder '", folder, "'"));
   }
   std::optional<nlohmann::json> manifest;
   const std::string manifest_path = (fs::path(folder) / "dataset.json").string();
@@ -218,9 +235,8 @@ absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::str
       first_path = file->path;
       data.samples = samples;
     } else if (samples != data.samples) {
-      return absl::InvalidArgumentError(Message(file->path, ": holds ", samples,
-                                                     " samples; ", first_path, " holds ",
-                                                     data.samples));
+      return absl::InvalidArgumentError(Message(file->path, ": holds ", samples, " samples; ",
+                                                first_path, " holds ", data.samples));
     }
     data.fields.push_back(std::move(loaded));
   }

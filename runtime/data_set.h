@@ -1,9 +1,9 @@
 // One split of a data source, decoded into memory as it is stored (MNIST's images stay bytes).
 //
-// The folder's `dataset.json` maps split → field → { file, format, scale? }; without it the files are
-// SPLIT.FIELD.EXT with EXT one of idx, npy, csv, raw, and .gz or not behind it.
-// Everything is checked against the plan's declaration before the run: element types, extents,
-// labels within their classes, as many samples in each field. Messages name file, sample and value.
+// The folder's `dataset.json` maps split → field → { file, format, scale? }; without it the files
+// are SPLIT.FIELD.EXT with EXT one of idx, npy, csv, raw, and .gz or not behind it. Everything is
+// checked against the plan's declaration before the run: element types, extents, labels within
+// their classes, as many samples in each field. Messages name file, sample and value.
 #pragma once
 
 #include <cstdint>
@@ -24,16 +24,17 @@ struct FieldData {
 };
 
 struct SplitData {
-  int64_t samples = 0;             // that an epoch has
-  int64_t stored = 0;              // that are in memory: sample i is stored sample i mod stored
-  std::vector<FieldData> fields;   // as in the source's declaration
+  int64_t samples = 0;            // that an epoch has
+  int64_t stored = 0;             // that are in memory: sample i is stored sample i mod stored
+  std::vector<FieldData> fields;  // as in the source's declaration
 };
 
 absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::string& folder,
                                     const std::string& split);
 
 // Random samples of the declared domains: labels uniform over their classes, reals uniform in
-// [0, 1), integers uniform over 0 … 255 (or the type's range, if smaller). The same bytes every time.
+// [0, 1), integers uniform over 0 … 255 (or the type's range, if smaller). The same bytes every
+// time.
 SplitData SyntheticSplit(const l0::DataSource& source, const std::string& split, int64_t samples);
 
 }  // namespace l3c::runtime

@@ -54,8 +54,7 @@ absl::Status Engine::Bind(const Regions& regions) {
   }
   for (size_t r = 0; r < words_.size(); ++r) {
     const l0::Region& region = p_.unit.regions[r];
-    const bool signals =
-        region.name == "signals" && region.access == l0::RegionAccess::kReadOnly;
+    const bool signals = region.name == "signals" && region.access == l0::RegionAccess::kReadOnly;
     static_assert(sizeof(p_.signals) == sizeof(int64_t));
     bytes_.push_back(signals ? std::as_writable_bytes(std::span(&p_.signals, 1))
                              : std::as_writable_bytes(std::span(words_[r])));
@@ -95,10 +94,10 @@ absl::Status Engine::Run() {
   }
   const l0::ControlOutcome outcome = l0::RunControl(p_.unit, bytes_, *this);
   if (outcome.end == l0::ControlEnd::kOutOfBounds || outcome.end == l0::ControlEnd::kIdle) {
-    Fail(absl::InternalError(Message(
-        "control unit '", p_.unit.name, "', block '", p_.unit.blocks[outcome.block].name,
-        outcome.end == l0::ControlEnd::kIdle ? "': no end in sight"
-                                             : "': an offset lies outside its region")));
+    Fail(absl::InternalError(
+        Message("control unit '", p_.unit.name, "', block '", p_.unit.blocks[outcome.block].name,
+                outcome.end == l0::ControlEnd::kIdle ? "': no end in sight"
+                                                     : "': an offset lies outside its region")));
   }
   for (StreamState& stream : streams_) {
     if (stream.queue != nullptr) stream.queue->Finish();

@@ -1,9 +1,9 @@
 // Runs one control unit: the unit on the calling thread, each stream that it gives work to on a
 // thread of its own.
 //
-// A stream pops a descriptor, runs the commands of its sequence in order, and pops the next. Streams
-// meet only in tokens and queues. The first failure (a checkpoint that cannot be written, say) closes
-// all of them; every thread then returns, and Run reports it.
+// A stream pops a descriptor, runs the commands of its sequence in order, and pops the next.
+// Streams meet only in tokens and queues. The first failure (a checkpoint that cannot be written,
+// say) closes all of them; every thread then returns, and Run reports it.
 #pragma once
 
 #include <atomic>
@@ -100,9 +100,9 @@ class Engine : private l0::ControlHost {
   Regions SnapshotRegions();
 
   Parts p_;
-  std::vector<std::vector<int64_t>> words_;      // of each region
-  std::vector<l0::RegionBytes> bytes_;           // the same memory, or the host's signals
-  std::vector<l0::StreamId> region_stream_;      // queues: the stream at the other end
+  std::vector<std::vector<int64_t>> words_;  // of each region
+  std::vector<l0::RegionBytes> bytes_;       // the same memory, or the host's signals
+  std::vector<l0::StreamId> region_stream_;  // queues: the stream at the other end
   std::vector<StreamState> streams_;
   std::vector<std::unique_ptr<Semaphore>> tokens_;
   std::vector<std::vector<BoundLaunch>> launches_;  // by sequence, then command

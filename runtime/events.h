@@ -25,10 +25,10 @@ struct Report {
 // At most ten a second.
 struct Progress {
   std::string split;
-  int64_t steps = 0;             // batches of `split` done: training's steps, from the very first
-  int64_t samples = 0;           // rows of them
-  double seconds = 0;            // since this run (or this evaluation) began
-  double samples_per_second = 0; // over the last second or so
+  int64_t steps = 0;              // batches of `split` done: training's steps, from the very first
+  int64_t samples = 0;            // rows of them
+  double seconds = 0;             // since this run (or this evaluation) began
+  double samples_per_second = 0;  // over the last second or so
 };
 
 // A `publish` command: the end of an epoch (split "train") or of an evaluation ("test").

@@ -19,14 +19,22 @@ void FillAs(std::byte* out, int64_t count, double value) {
 
 void FillConstant(DType dtype, std::byte* out, int64_t count, double value) {
   switch (dtype) {
-    case DType::kBool: return FillAs<uint8_t>(out, count, value != 0 ? 1 : 0);
-    case DType::kU8: return FillAs<uint8_t>(out, count, value);
-    case DType::kI32: return FillAs<int32_t>(out, count, value);
-    case DType::kI64: return FillAs<int64_t>(out, count, value);
-    case DType::kU32: return FillAs<uint32_t>(out, count, value);
-    case DType::kU64: return FillAs<uint64_t>(out, count, value);
-    case DType::kF32: return FillAs<float>(out, count, value);
-    case DType::kF64: return FillAs<double>(out, count, value);
+    case DType::kBool:
+      return FillAs<uint8_t>(out, count, value != 0 ? 1 : 0);
+    case DType::kU8:
+      return FillAs<uint8_t>(out, count, value);
+    case DType::kI32:
+      return FillAs<int32_t>(out, count, value);
+    case DType::kI64:
+      return FillAs<int64_t>(out, count, value);
+    case DType::kU32:
+      return FillAs<uint32_t>(out, count, value);
+    case DType::kU64:
+      return FillAs<uint64_t>(out, count, value);
+    case DType::kF32:
+      return FillAs<float>(out, count, value);
+    case DType::kF64:
+      return FillAs<double>(out, count, value);
   }
 }
 

@@ -35,8 +35,7 @@ int64_t AvailableBytes() {
   }
   const int64_t limit = ReadFigure("/sys/fs/cgroup/memory.max");
   const int64_t used = ReadFigure("/sys/fs/cgroup/memory.current");
-  if (limit != std::numeric_limits<int64_t>::max() &&
-      used != std::numeric_limits<int64_t>::max()) {
+  if (limit != std::numeric_limits<int64_t>::max() && used != std::numeric_limits<int64_t>::max()) {
     available = std::min(available, std::max<int64_t>(0, limit - used));
   }
   return available;
@@ -54,18 +53,18 @@ absl::StatusOr<Memory> Memory::Allocate(const l0::Plan& plan) {
   if (wanted > static_cast<double>(available)) {
     return absl::ResourceExhaustedError(
         Message("the plan's pools take ", static_cast<int64_t>(wanted),
-                     " bytes of memory and the machine has ", available, " available"));
+                " bytes of memory and the machine has ", available, " available"));
   }
   Memory memory;
   for (const l0::Pool& pool : plan.pools) {
     Mapping mapping;
     mapping.size = static_cast<size_t>(pool.size);
     if (mapping.size > 0) {
-      void* base = mmap(nullptr, mapping.size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      void* base =
+          mmap(nullptr, mapping.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       if (base == MAP_FAILED) {
-        return absl::ResourceExhaustedError(Message(
-            "cannot allocate pool '", pool.name, "' of ", pool.size, " bytes"));
+        return absl::ResourceExhaustedError(
+            Message("cannot allocate pool '", pool.name, "' of ", pool.size, " bytes"));
       }
       mapping.base = base;
       if (mapping.size >= kHugePageThreshold) madvise(base, mapping.size, MADV_HUGEPAGE);

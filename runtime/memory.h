@@ -1,5 +1,5 @@
-// A plan's pools: one allocation each, of the plan's size, aligned to a page and zeroed. Nothing else
-// of the run's data lives elsewhere, and nothing is allocated while it goes on.
+// A plan's pools: one allocation each, of the plan's size, aligned to a page and zeroed. Nothing
+// else of the run's data lives elsewhere, and nothing is allocated while it goes on.
 #pragma once
 
 #include <cstddef>

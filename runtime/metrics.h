@@ -20,9 +20,9 @@ inline constexpr char kTestSplit[] = "test";
 class Metrics {
  public:
   struct Split {
-    int64_t steps = 0;            // reports, from the very first
-    int64_t samples = 0;          // rows behind them
-    int64_t period_steps = 0;     // of the present period
+    int64_t steps = 0;         // reports, from the very first
+    int64_t samples = 0;       // rows behind them
+    int64_t period_steps = 0;  // of the present period
     std::map<std::string, double> sums;
     std::vector<Value> published;  // figures of the last publish
   };

@@ -41,8 +41,7 @@ absl::StatusOr<std::string> WriteSafetensors(const std::string& path,
   std::string text = header.dump();
   text.append((8 - text.size() % 8) % 8, ' ');  // the data begins at a multiple of eight
   const auto length = static_cast<uint64_t>(text.size());
-  std::vector<Bytes> parts = {std::as_bytes(std::span(&length, 1)),
-                              std::as_bytes(std::span(text))};
+  std::vector<Bytes> parts = {std::as_bytes(std::span(&length, 1)), std::as_bytes(std::span(text))};
   for (const TensorView& tensor : tensors) parts.push_back(tensor.bytes);
   return WriteDurably(path, parts);
 }
@@ -86,8 +85,7 @@ absl::StatusOr<std::map<std::string, StoredTensor>> ReadSafetensors(const std::s
     }
     double bytes = static_cast<double>(tensor::SizeOf(tensor.dtype));
     for (int64_t extent : tensor.shape) bytes *= static_cast<double>(extent);
-    if (begin != next || end < begin || end > data ||
-        bytes != static_cast<double>(end - begin)) {
+    if (begin != next || end < begin || end > data || bytes != static_cast<double>(end - begin)) {
       return bad(Message("tensor '", name, "' does not lie where the header says"));
     }
     next = end;

@@ -60,9 +60,9 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
     const SplitData* split = nullptr;
     if (options.synthetic) {
       // Without a stated size, so many that batches differ and none is short.
-      const int64_t samples =
-          sampler.samples > 0 ? sampler.samples
-                              : sampler.batch * std::max<int64_t>(1, 4096 / sampler.batch);
+      const int64_t samples = sampler.samples > 0
+                                  ? sampler.samples
+                                  : sampler.batch * std::max<int64_t>(1, 4096 / sampler.batch);
       data.splits.push_back(
           std::make_unique<SplitData>(SyntheticSplit(source, sampler.split, samples)));
       split = data.splits.back().get();
@@ -80,14 +80,12 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
     }
     const std::string title = Message("data '", source.name, "', split '", sampler.split, "'");
     if (sampler.samples > 0 && split->samples != sampler.samples) {
-      return absl::InvalidArgumentError(Message(title, " has ", split->samples,
-                                                " samples; the plan is made for ",
-                                                sampler.samples));
+      return absl::InvalidArgumentError(Message(
+          title, " has ", split->samples, " samples; the plan is made for ", sampler.samples));
     }
     if (sampler.drop_last && split->samples < sampler.batch) {
-      return absl::InvalidArgumentError(Message(title, " has ", split->samples,
-                                                " samples, fewer than one batch of ",
-                                                sampler.batch));
+      return absl::InvalidArgumentError(Message(
+          title, " has ", split->samples, " samples, fewer than one batch of ", sampler.batch));
     }
     data.batches[id] = std::make_unique<Batches>(sampler, source, *split);
   }
@@ -102,9 +100,9 @@ std::string HashWeights(const l0::Plan& plan, const Memory& memory) {
   return sha.Finish();
 }
 
-absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& unit,
-                                  bool training, const KernelTable& kernels,
-                                  const RunOptions& options, EventSink& sink) {
+absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& unit, bool training,
+                                  const KernelTable& kernels, const RunOptions& options,
+                                  EventSink& sink) {
   // What can be refused cheaply comes first.
   std::string resumed;
   if (!options.checkpoint.empty()) {
@@ -152,10 +150,9 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
   };
 
   WorkerTeam team(options.threads > 0 ? options.threads : UsableCpus());
-  absl::StatusOr<std::unique_ptr<Engine>> engine =
-      Engine::Make({plan, unit, *memory, kernels, team, data->batches, metrics, sink,
-                    stop_requested, save},
-                   regions);
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Make(
+      {plan, unit, *memory, kernels, team, data->batches, metrics, sink, stop_requested, save},
+      regions);
   if (!engine.ok()) return engine.status();
   const absl::Status status = (*engine)->Run();
   result.interrupted = stop_requested.exchange(0) != 0;

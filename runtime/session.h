@@ -4,14 +4,14 @@
 //   options.output = "runs/mnist";
 //   absl::StatusOr<RunResult> result = Train(plan, kernels, options, sink);
 //
-// A run allocates the plan's pools, reads its data, runs its init ops (or a checkpoint's state), and
-// then interprets its control unit on the calling thread while the plan's streams run on threads of
-// their own. Results do not depend on the number of threads.
+// A run allocates the plan's pools, reads its data, runs its init ops (or a checkpoint's state),
+// and then interprets its control unit on the calling thread while the plan's streams run on
+// threads of their own. Results do not depend on the number of threads.
 //
-// The plan must have passed l0::VerifyPlan. What can still fail is the world outside: memory, files,
-// folders, data that is not what the plan says. Each failure is a status whose message names the
-// file or resource and the values; nothing has been trained by then, except when a checkpoint cannot
-// be written.
+// The plan must have passed l0::VerifyPlan. What can still fail is the world outside: memory,
+// files, folders, data that is not what the plan says. Each failure is a status whose message names
+// the file or resource and the values; nothing has been trained by then, except when a checkpoint
+// cannot be written.
 #pragma once
 
 #include <cstdint>
@@ -45,17 +45,17 @@ struct StreamUse {
 };
 
 struct RunResult {
-  std::vector<Value> metrics;   // the last published figures: "loss", "accuracy" of split "test" as
-                                // they are named, those of "train" as "train_loss", …
-  int64_t steps = 0;            // training batches done, from the very first
-  int64_t samples = 0;          // rows of them
-  double seconds = 0;           // of the control unit, all included
-  double train_seconds = 0;     // without evaluations and checkpoints
+  std::vector<Value> metrics;  // the last published figures: "loss", "accuracy" of split "test" as
+                               // they are named, those of "train" as "train_loss", …
+  int64_t steps = 0;           // training batches done, from the very first
+  int64_t samples = 0;         // rows of them
+  double seconds = 0;          // of the control unit, all included
+  double train_seconds = 0;    // without evaluations and checkpoints
   double samples_per_second = 0;  // rows trained in this run / train_seconds (Evaluate: / seconds)
   std::vector<StreamUse> streams;
-  std::string weights_sha256;   // over the parameters' bytes in the plan's order, in hex
-  bool interrupted = false;     // RequestStop ended it
-  std::string checkpoint;       // folder of the last checkpoint written, or ""
+  std::string weights_sha256;  // over the parameters' bytes in the plan's order, in hex
+  bool interrupted = false;    // RequestStop ended it
+  std::string checkpoint;      // folder of the last checkpoint written, or ""
 };
 
 // Runs plan.control[0].
@@ -68,9 +68,9 @@ absl::StatusOr<RunResult> Train(const l0::Plan& plan, const KernelTable& kernels
 absl::StatusOr<RunResult> Evaluate(const l0::Plan& plan, const KernelTable& kernels,
                                    const RunOptions& options, EventSink& sink);
 
-// Asks the run in progress to stop: it finishes the steps under way, writes a checkpoint and returns
-// with `interrupted`. Async-signal-safe. With no run in progress, the next one stops at its first
-// check; a run that stops has used the request up.
+// Asks the run in progress to stop: it finishes the steps under way, writes a checkpoint and
+// returns with `interrupted`. Async-signal-safe. With no run in progress, the next one stops at its
+// first check; a run that stops has used the request up.
 void RequestStop();
 
 }  // namespace l3c::runtime

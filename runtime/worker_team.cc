@@ -43,8 +43,7 @@ void WorkerTeam::Run(KernelFn function, void* const* params, int64_t blocks) {
   blocks_ = blocks;
   pending_.store(parts - 1, std::memory_order_relaxed);
   const uint64_t generation = (launch_.load(std::memory_order_relaxed) >> kPartBits) + 1;
-  launch_.store(generation << kPartBits | static_cast<uint64_t>(parts),
-                std::memory_order_release);
+  launch_.store(generation << kPartBits | static_cast<uint64_t>(parts), std::memory_order_release);
   launch_.notify_all();
   RunShare(0, parts);
   for (int spins = 0;;) {

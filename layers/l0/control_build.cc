@@ -12,12 +12,14 @@ class Builder {
  public:
   explicit Builder(std::string name) { unit_.name = std::move(name); }
 
-  RegionId AddRegion(std::string name, RegionAccess access, std::vector<int64_t> values) {
+  RegionId AddRegion(std::string name, RegionAccess access, std::vector<int64_t> values,
+                     std::vector<std::string> names) {
     Region region;
     region.name = std::move(name);
     region.access = access;
     region.size = static_cast<int64_t>(values.size()) * 8;
     region.values = std::move(values);
+    region.names = std::move(names);
     return AddRegion(std::move(region));
   }
   RegionId AddRegion(Region region) {
@@ -149,14 +151,22 @@ class TrainingBuilder {
 
   ControlUnit Build() {
     std::vector<int64_t> limits;
-    for (const PhaseControl& phase : control_.phases) {
+    std::vector<std::string> names;
+    for (size_t p = 0; p < control_.phases.size(); ++p) {
+      const PhaseControl& phase = control_.phases[p];
       limits.insert(limits.end(), {phase.steps, phase.steps_per_epoch, phase.eval_batches,
                                    phase.eval_every, phase.checkpoint_every});
+      for (const char* name :
+           {"steps", "steps_per_epoch", "eval_batches", "eval_every", "checkpoint_every"}) {
+        names.push_back(Prefix(p) + name);
+      }
     }
-    limits_ = b_.AddRegion("limits", RegionAccess::kReadOnly, std::move(limits));
-    cursor_ = b_.AddRegion("cursor", RegionAccess::kReadWrite,
-                           std::vector<int64_t>(kCursorWords, 0));
-    signals_ = b_.AddRegion("signals", RegionAccess::kReadOnly, {0});
+    limits_ = b_.AddRegion("limits", RegionAccess::kReadOnly, std::move(limits), std::move(names));
+    cursor_ =
+        b_.AddRegion("cursor", RegionAccess::kReadWrite, std::vector<int64_t>(kCursorWords, 0),
+                     {"phase", "step", "epoch_step", "epoch", "since_eval", "since_checkpoint",
+                      "evaluating", "eval_batch"});
+    signals_ = b_.AddRegion("signals", RegionAccess::kReadOnly, {0}, {"stop"});
     for (const PhaseControl& phase : control_.phases) {
       queues_.Add(phase.load);
       queues_.Add(phase.train);
@@ -203,14 +213,16 @@ class TrainingBuilder {
 
   static bool Evaluates(const PhaseControl& phase) { return phase.eval_batches > 0; }
 
+  // A unit of one phase, the usual case, needs no prefix.
+  std::string Prefix(size_t p) const {
+    return control_.phases.size() == 1 ? std::string() : "phase_" + std::to_string(p) + "_";
+  }
+
   void MakeBlocks() {
     entry_ = b_.AddBlock("entry");
     for (size_t p = 0; p < control_.phases.size(); ++p) {
       const PhaseControl& phase = control_.phases[p];
-      // A unit of one phase, the usual case, needs no prefix.
-      std::string prefix =
-          control_.phases.size() == 1 ? std::string() : "phase_" + std::to_string(p) + "_";
-      auto block = [&](const std::string& name) { return b_.AddBlock(prefix + name); };
+      auto block = [&](const std::string& name) { return b_.AddBlock(Prefix(p) + name); };
       PhaseBlocks blocks;
       if (control_.phases.size() > 1) blocks.enter = block("enter");
       if (p + 1 < control_.phases.size()) blocks.here = block("here");
@@ -407,9 +419,9 @@ ControlUnit BuildTrainingControl(const Plan& plan, const TrainingControl& contro
 
 ControlUnit BuildEvaluationControl(const Plan& plan, const EvaluationControl& control) {
   Builder b("evaluate");
-  RegionId limits = b.AddRegion("limits", RegionAccess::kReadOnly, {control.batches});
-  RegionId cursor = b.AddRegion("cursor", RegionAccess::kReadWrite, {0});
-  RegionId signals = b.AddRegion("signals", RegionAccess::kReadOnly, {0});
+  RegionId limits = b.AddRegion("limits", RegionAccess::kReadOnly, {control.batches}, {"batches"});
+  RegionId cursor = b.AddRegion("cursor", RegionAccess::kReadWrite, {0}, {"batch"});
+  RegionId signals = b.AddRegion("signals", RegionAccess::kReadOnly, {0}, {"stop"});
   Queues queues(plan, b);
   queues.Add(control.load);
   queues.Add(control.eval);

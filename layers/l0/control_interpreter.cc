@@ -20,19 +20,27 @@ void StoreAs(std::byte* place, int64_t value) {
 
 int64_t LoadWord(std::byte* place, int width) {
   switch (width) {
-    case 1: return LoadAs<uint8_t>(place);
-    case 2: return LoadAs<uint16_t>(place);
-    case 4: return LoadAs<uint32_t>(place);
-    default: return LoadAs<int64_t>(place);
+    case 1:
+      return LoadAs<uint8_t>(place);
+    case 2:
+      return LoadAs<uint16_t>(place);
+    case 4:
+      return LoadAs<uint32_t>(place);
+    default:
+      return LoadAs<int64_t>(place);
   }
 }
 
 void StoreWord(std::byte* place, int width, int64_t value) {
   switch (width) {
-    case 1: return StoreAs<uint8_t>(place, value);
-    case 2: return StoreAs<uint16_t>(place, value);
-    case 4: return StoreAs<uint32_t>(place, value);
-    default: return StoreAs<int64_t>(place, value);
+    case 1:
+      return StoreAs<uint8_t>(place, value);
+    case 2:
+      return StoreAs<uint16_t>(place, value);
+    case 4:
+      return StoreAs<uint32_t>(place, value);
+    default:
+      return StoreAs<int64_t>(place, value);
   }
 }
 
@@ -46,23 +54,34 @@ int64_t Hash(int64_t value) {
 int64_t Arith(ArithOp op, int64_t a, int64_t b) {
   const auto x = static_cast<uint64_t>(a), y = static_cast<uint64_t>(b);
   switch (op) {
-    case ArithOp::kAdd: return static_cast<int64_t>(x + y);
-    case ArithOp::kSub: return static_cast<int64_t>(x - y);
-    case ArithOp::kMul: return static_cast<int64_t>(x * y);
-    case ArithOp::kAnd: return static_cast<int64_t>(x & y);
-    case ArithOp::kOr: return static_cast<int64_t>(x | y);
-    case ArithOp::kShl: return static_cast<int64_t>(x << (y & 63));
-    case ArithOp::kShr: return static_cast<int64_t>(x >> (y & 63));
+    case ArithOp::kAdd:
+      return static_cast<int64_t>(x + y);
+    case ArithOp::kSub:
+      return static_cast<int64_t>(x - y);
+    case ArithOp::kMul:
+      return static_cast<int64_t>(x * y);
+    case ArithOp::kAnd:
+      return static_cast<int64_t>(x & y);
+    case ArithOp::kOr:
+      return static_cast<int64_t>(x | y);
+    case ArithOp::kShl:
+      return static_cast<int64_t>(x << (y & 63));
+    case ArithOp::kShr:
+      return static_cast<int64_t>(x >> (y & 63));
   }
   return 0;
 }
 
 bool Compare(CmpOp op, int64_t a, int64_t b) {
   switch (op) {
-    case CmpOp::kEq: return a == b;
-    case CmpOp::kNe: return a != b;
-    case CmpOp::kLt: return a < b;
-    case CmpOp::kGt: return a > b;
+    case CmpOp::kEq:
+      return a == b;
+    case CmpOp::kNe:
+      return a != b;
+    case CmpOp::kLt:
+      return a < b;
+    case CmpOp::kGt:
+      return a > b;
   }
   return false;
 }
@@ -70,7 +89,8 @@ bool Compare(CmpOp op, int64_t a, int64_t b) {
 }  // namespace
 
 std::vector<int64_t> InitialWords(const Region& region) {
-  if (region.access == RegionAccess::kQueue || region.access == RegionAccess::kCompletion) return {};
+  if (region.access == RegionAccess::kQueue || region.access == RegionAccess::kCompletion)
+    return {};
   std::vector<int64_t> words(static_cast<size_t>(region.size / 8), 0);
   std::copy(region.values.begin(), region.values.end(), words.begin());
   return words;

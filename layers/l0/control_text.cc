@@ -19,6 +19,8 @@ constexpr std::array<std::string_view, 7> kArithNames = {"add", "sub", "mul", "a
 constexpr std::array<std::string_view, 4> kCmpNames = {"eq", "ne", "lt", "gt"};
 // Far above what any unit needs; bounds the interpreter's register file.
 constexpr int64_t kMaxRegister = 1 << 20;
+// A longer list of words takes a line for each.
+constexpr size_t kMaxLine = 90;
 
 std::string PrintOperand(const Operand& operand, const std::vector<std::string>& sequences) {
   if (!operand.immediate) return "%" + support::PrintInteger(operand.value);
@@ -26,25 +28,38 @@ std::string PrintOperand(const Operand& operand, const std::vector<std::string>&
   return support::PrintInteger(operand.value);
 }
 
-std::string PrintRegion(const Region& region) {
-  switch (region.access) {
-    case RegionAccess::kQueue:
-      return "queue " + region.name + " : " + support::PrintInteger(region.size) + " -> " +
-             region.stream;
-    case RegionAccess::kCompletion:
-      return "queue " + region.name + " : " + support::PrintInteger(region.size) + " <- " +
-             region.stream;
-    case RegionAccess::kReadOnly:
-    case RegionAccess::kReadWrite:
-      break;
+void PrintRegion(const Region& region, support::Printer& out) {
+  if (region.access == RegionAccess::kQueue || region.access == RegionAccess::kCompletion) {
+    out.Line("queue " + region.name + " : " + support::PrintInteger(region.size) +
+             (region.access == RegionAccess::kQueue ? " -> " : " <- ") + region.stream);
+    return;
   }
   std::string line = "region " + region.name;
   line += region.access == RegionAccess::kReadOnly ? " : ro " : " : rw ";
   line += support::PrintInteger(region.size);
-  if (region.values.empty()) return line;
+  if (region.values.empty()) return out.Line(line);
   std::vector<std::string> words;
-  for (int64_t word : region.values) words.push_back(support::PrintInteger(word));
-  return line + " { " + support::Join(words) + " }";
+  for (size_t i = 0; i < region.values.size(); ++i) {
+    words.push_back((i < region.names.size() ? region.names[i] + ": " : "") +
+                    support::PrintInteger(region.values[i]));
+  }
+  const std::string flat = line + " { " + support::Join(words) + " }";
+  if (flat.size() <= kMaxLine) return out.Line(flat);
+  out.Open(line + " {");
+  for (size_t i = 0; i < words.size(); ++i) out.Line(words[i] + (i + 1 < words.size() ? "," : ""));
+  out.Close("}");
+}
+
+// A whole word that has a name goes by it.
+std::string PrintOffset(const Region& region, const ControlInstruction& instruction,
+                        const std::vector<std::string>& sequences) {
+  const Operand& offset = instruction.a;
+  const auto word = static_cast<uint64_t>(offset.value) / 8;
+  if (offset.immediate && !offset.sequence && instruction.width == 8 && offset.value % 8 == 0 &&
+      offset.value >= 0 && word < region.names.size()) {
+    return region.names[word];
+  }
+  return PrintOperand(offset, sequences);
 }
 
 std::string PrintInstruction(const ControlUnit& unit, const ControlInstruction& instruction,
@@ -54,8 +69,8 @@ std::string PrintInstruction(const ControlUnit& unit, const ControlInstruction& 
   const auto region = [&] { return unit.regions[instruction.region].name; };
   const auto block = [&](BlockId id) { return unit.blocks[id].name; };
   const auto place = [&] {
-    return "." + std::to_string(instruction.width) + " " + region() + "[" + operand(instruction.a) +
-           "]";
+    return "." + std::to_string(instruction.width) + " " + region() + "[" +
+           PrintOffset(unit.regions[instruction.region], instruction, sequences) + "]";
   };
   const auto both = [&] { return " " + operand(instruction.a) + ", " + operand(instruction.b); };
   switch (instruction.op) {
@@ -138,6 +153,10 @@ class Parser {
     return true;
   }
 
+  static bool Contains(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  }
+
   bool ParseRegion() {
     p_.Next();
     auto name = p_.ExpectName("the name of a region");
@@ -154,9 +173,20 @@ class Parser {
     region.size = *size;
     if (p_.At("{")) {
       const bool read = p_.ParseList("{", "}", [&] {
+        const uint32_t begin = p_.Here();
+        if (auto label = p_.AcceptLabel()) {
+          if (region.names.size() != region.values.size() || Contains(region.names, label->text)) {
+            p_.Error(label->span, "the words of a region have names of their own, all or none");
+            return false;
+          }
+          region.names.push_back(label->text);
+        }
         auto word = p_.ExpectInteger("a word", -INT64_MAX);
-        if (word) region.values.push_back(*word);
-        return word.has_value();
+        if (!word) return false;
+        region.values.push_back(*word);
+        if (region.names.empty() || region.names.size() == region.values.size()) return true;
+        p_.Error(p_.SpanFrom(begin), "the words of a region have names, all or none");
+        return false;
       });
       if (!read) return false;
     }
@@ -270,8 +300,21 @@ class Parser {
     auto width = p_.ExpectInteger("a width of 1, 2, 4 or 8 bytes", 1, 8);
     if (!width) return false;
     instruction.width = static_cast<int>(*width);
-    return ParseRegionName(instruction) && p_.Expect("[") && ParseOperand(instruction.a) &&
+    return ParseRegionName(instruction) && p_.Expect("[") && ParseOffset(instruction) &&
            p_.Expect("]");
+  }
+
+  bool ParseOffset(ControlInstruction& instruction) {
+    if (!p_.AtName()) return ParseOperand(instruction.a);
+    const std::vector<std::string>& names = unit_.regions[instruction.region].names;
+    auto name = p_.ExpectName("a word of the region");
+    auto found = std::find(names.begin(), names.end(), name->text);
+    if (found == names.end()) {
+      p_.ErrorUnknown("word", *name, names, Kind::kSafety);
+      return false;
+    }
+    instruction.a = Operand::Imm(8 * (found - names.begin()));
+    return true;
   }
 
   bool ParseBoth(ControlInstruction& instruction) {
@@ -404,7 +447,7 @@ std::string_view CmpOpName(CmpOp op) { return kCmpNames[static_cast<size_t>(op)]
 void PrintControl(const ControlUnit& unit, const std::vector<std::string>& sequences,
                   support::Printer& out) {
   out.Open("control " + unit.name + " {");
-  for (const Region& region : unit.regions) out.Line(PrintRegion(region));
+  for (const Region& region : unit.regions) PrintRegion(region, out);
   for (const ControlBlock& block : unit.blocks) {
     out.Open("block " + block.name + " {");
     for (const ControlInstruction& instruction : block.instructions) {

@@ -146,8 +146,13 @@ class Verifier {
         Error(Kind::kSafety, region.span, name + " is not a whole number of 8-byte words");
       } else if (bytes > region.size) {
         Error(Kind::kSafety, region.span,
-              name + " has " + std::to_string(region.size) + " bytes and " +
-                  std::to_string(bytes) + " bytes of initial values");
+              name + " has " + std::to_string(region.size) + " bytes and " + std::to_string(bytes) +
+                  " bytes of initial values");
+      }
+      std::set<std::string> words(region.names.begin(), region.names.end());
+      if (!region.names.empty() && words.size() != region.values.size()) {
+        Error(Kind::kConsistency, region.span,
+              "the words of " + name + " have names of their own, all or none");
       }
       if (region.name == "signals" &&
           (region.access != RegionAccess::kReadOnly || region.size != 8)) {
@@ -256,8 +261,7 @@ class Verifier {
       if (offset < 0 || offset > region.size - width) {
         complain(Kind::kSafety, "bytes " + std::to_string(offset) + " to " +
                                     std::to_string(offset + width) + " lie outside region '" +
-                                    region.name + "' of " + std::to_string(region.size) +
-                                    " bytes");
+                                    region.name + "' of " + std::to_string(region.size) + " bytes");
       } else if (offset % width != 0) {
         complain(Kind::kSafety, "offset " + std::to_string(offset) + " is not a multiple of " +
                                     std::to_string(width));
@@ -340,8 +344,8 @@ class Verifier {
         for (const Operand& operand : Reads(instructions[i])) {
           if (operand.immediate) continue;
           const auto& place = defined[static_cast<size_t>(operand.value)];
-          const bool before = place && (place->first == b ? place->second < i
-                                                          : bool{dominators[b][place->first]});
+          const bool before =
+              place && (place->first == b ? place->second < i : bool{dominators[b][place->first]});
           if (!before) {
             Error(Kind::kSafety, instructions[i].span,
                   "register %" + std::to_string(operand.value) +
@@ -397,8 +401,8 @@ class Verifier {
         const bool completes = std::any_of(
             sequence.commands.begin(), sequence.commands.end(),
             [](const Command& command) { return command.kind == CommandKind::kComplete; });
-        const bool heard = std::any_of(
-            unit_.regions.begin(), unit_.regions.end(), [&](const Region& region) {
+        const bool heard =
+            std::any_of(unit_.regions.begin(), unit_.regions.end(), [&](const Region& region) {
               return region.access == RegionAccess::kCompletion && region.stream == stream;
             });
         if (completes && !heard) {

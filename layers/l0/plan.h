@@ -45,7 +45,7 @@ struct Buffer {
   tensor::Shape shape;
   PoolId pool = 0;
   int64_t offset = 0;
-  int64_t size = 0;       // bytes: the elements' own, no padding
+  int64_t size = 0;  // bytes: the elements' own, no padding
   // Positions in the sequence that uses it (arena); [0, kWholeRun] for persistent and staging.
   int64_t first_use = 0;
   int64_t last_use = 0;
@@ -73,8 +73,8 @@ struct FieldSource {
   int64_t classes = 0;        // > 0: values are labels and must lie in [0, classes)
 };
 struct DataSource {
-  std::string name;           // "mnist"
-  std::string path;           // folder; see docs/data.md for dataset.json
+  std::string name;  // "mnist"
+  std::string path;  // folder; see docs/data.md for dataset.json
   std::vector<FieldSource> fields;
   support::Span span;
 };
@@ -83,32 +83,38 @@ enum class SampleKind : uint8_t { kEpochShuffle, kSequential };
 // Yields the rows of batch number `argument` of a load command.
 struct Sampler {
   std::string name;
-  uint32_t source = 0;        // index into Plan::sources
-  std::string split;          // "train", "test"
+  uint32_t source = 0;  // index into Plan::sources
+  std::string split;    // "train", "test"
   SampleKind kind = SampleKind::kEpochShuffle;
   int64_t batch = 1;
   // Of the split: what an epoch is made of. The run refuses data of another size, and --synthetic
   // makes up as many. 0: whatever the files hold.
   int64_t samples = 0;
-  bool drop_last = false;     // else the last batch of an epoch is padded with zeros and masked
+  bool drop_last = false;  // else the last batch of an epoch is padded with zeros and masked
   uint64_t seed = 0;
   support::Span span;
 };
 
 enum class CommandKind : uint8_t {
-  kLaunch, kLoad, kCopy, kWait, kSignal, kReport, kCheckpoint,
+  kLaunch,
+  kLoad,
+  kCopy,
+  kWait,
+  kSignal,
+  kReport,
+  kCheckpoint,
   kPublish,   // ends a period of `split`: its metrics become figures, the sums start again at zero
   kComplete,  // tells the control unit: pushes this descriptor on the stream's completion queue
 };
 
 struct Command {
   CommandKind kind = CommandKind::kLaunch;
-  KernelId kernel = 0;                // launch
-  std::vector<BufferId> args;         // launch: in the kernel's parameter order; copy: from, to
-  SamplerId sampler = 0;              // load
+  KernelId kernel = 0;         // launch
+  std::vector<BufferId> args;  // launch: in the kernel's parameter order; copy: from, to
+  SamplerId sampler = 0;       // load
   std::vector<std::pair<std::string, BufferId>> fields;  // load: field → destination
-  std::vector<BufferId> mask;         // load: at most one, f32 [batch]: 1 for a row, 0 for padding
-  TokenId token = 0;                  // wait, signal
+  std::vector<BufferId> mask;  // load: at most one, f32 [batch]: 1 for a row, 0 for padding
+  TokenId token = 0;           // wait, signal
   // report: name → scalar f32 buffer. The host sums the values, in f64 and in the order of the
   // stream, under (split, name) until a publish command of that split; see Metric.
   std::vector<std::pair<std::string, BufferId>> values;
@@ -143,9 +149,9 @@ struct Sequence {
 
 // How reported sums become figures. value = Σ numerator / Σ denominator over the period.
 struct Metric {
-  std::string name;         // "loss", "accuracy"
-  std::string split;        // "train", "test"
-  std::string numerator;    // names used by report commands of that split
+  std::string name;       // "loss", "accuracy"
+  std::string split;      // "train", "test"
+  std::string numerator;  // names used by report commands of that split
   std::string denominator;
   support::Span span;
 };
@@ -154,7 +160,7 @@ struct Metric {
 struct Phase {
   std::string name;
   int64_t epochs = 0;
-  int64_t steps = 0;        // steps in all
+  int64_t steps = 0;  // steps in all
   int64_t batch = 0;
   support::Span span;
 };
@@ -172,7 +178,7 @@ struct Plan {
   std::vector<Sequence> sequences;
   std::vector<Metric> metrics;
   std::vector<Phase> phases;
-  std::vector<ControlUnit> control;   // control[0] is the training program, "evaluate" the other
+  std::vector<ControlUnit> control;  // control[0] is the training program, "evaluate" the other
   // Buffers that a checkpoint keeps, in order: parameters first, then optimiser state.
   std::vector<BufferId> parameters;
   std::vector<BufferId> optimiser_state;

@@ -78,8 +78,7 @@ std::vector<std::vector<BufferId>> Overlaps(const Plan& plan) {
 
 class Rehearsal : public ControlHost {
  public:
-  Rehearsal(const Plan& plan, const ControlUnit& unit, int64_t stop_after,
-            Diagnostics& diagnostics)
+  Rehearsal(const Plan& plan, const ControlUnit& unit, int64_t stop_after, Diagnostics& diagnostics)
       : plan_(plan),
         unit_(unit),
         stop_after_(stop_after),
@@ -117,8 +116,7 @@ class Rehearsal : public ControlHost {
       regions.push_back(std::as_writable_bytes(std::span(words)));
     }
     const ControlOutcome outcome = RunControl(unit_, regions, *this);
-    const ControlInstruction& last =
-        unit_.blocks[outcome.block].instructions[outcome.instruction];
+    const ControlInstruction& last = unit_.blocks[outcome.block].instructions[outcome.instruction];
     switch (outcome.end) {
       case ControlEnd::kTerminated:
         Advance();
@@ -370,9 +368,9 @@ class Rehearsal : public ControlHost {
   // Control waits and no stream can move.
   void ReportStuck(const ControlInstruction& instruction) {
     if (cut_off_) {
-      Error(Kind::kLiveness, instruction.span,
-            "it goes on after a stop signal and " + std::to_string(kMaxDescriptors) +
-                " more pushes");
+      Error(
+          Kind::kLiveness, instruction.span,
+          "it goes on after a stop signal and " + std::to_string(kMaxDescriptors) + " more pushes");
       return;
     }
     for (size_t s = 0; s < streams_.size(); ++s) {

@@ -4,7 +4,8 @@
 // The order of a run is fixed by the plan (a token joins one stream to one stream, queues are first
 // in, first out), so one rehearsal stands for every run, whatever its timing. What it finds:
 //
-//   liveness  a stream or the control unit waits for ever; waits and signals do not balance: a token
+//   liveness  a stream or the control unit waits for ever; waits and signals do not balance: a
+//   token
 //             is left with another count than it began with; the unit does not come to an end
 //   safety    two commands of different streams touch the same bytes, one of them writes, and
 //             neither is ordered before the other: a race. A buffer is read that nothing has

@@ -32,9 +32,8 @@ constexpr Spelling kPoolKinds[] = {{"persistent", static_cast<int>(PoolKind::kPe
 constexpr Spelling kStreamKinds[] = {{"loader", static_cast<int>(StreamKind::kLoader)},
                                      {"compute", static_cast<int>(StreamKind::kCompute)},
                                      {"host", static_cast<int>(StreamKind::kHost)}};
-constexpr Spelling kSampleKinds[] = {
-    {"epoch_shuffle", static_cast<int>(SampleKind::kEpochShuffle)},
-    {"sequential", static_cast<int>(SampleKind::kSequential)}};
+constexpr Spelling kSampleKinds[] = {{"epoch_shuffle", static_cast<int>(SampleKind::kEpochShuffle)},
+                                     {"sequential", static_cast<int>(SampleKind::kSequential)}};
 constexpr Spelling kInitKinds[] = {{"zeros", static_cast<int>(InitKind::kZeros)},
                                    {"constant", static_cast<int>(InitKind::kConstant)},
                                    {"normal", static_cast<int>(InitKind::kNormal)},
@@ -244,8 +243,8 @@ class PlanPrinter {
       case CommandKind::kLaunch:
         return PrintLaunch(command);
       case CommandKind::kLoad: {
-        std::string line = "load " + plan_.samplers[command.sampler].name + " " +
-                           Pairs(command.fields, " -> ");
+        std::string line =
+            "load " + plan_.samplers[command.sampler].name + " " + Pairs(command.fields, " -> ");
         if (!command.mask.empty()) line += " mask " + plan_.buffers[command.mask[0]].name;
         return line;
       }
@@ -355,8 +354,8 @@ class PlanParser : public ParserBase {
 
  private:
   inline static const std::vector<std::string> kDeclarations = {
-      "pools",  "buffers", "parameters", "optimiser_state", "init",   "source", "samplers",
-      "streams", "tokens", "kernel",     "sequence",        "metrics", "phases", "control"};
+      "pools",   "buffers", "parameters", "optimiser_state", "init",    "source", "samplers",
+      "streams", "tokens",  "kernel",     "sequence",        "metrics", "phases", "control"};
 
   void ParseDeclaration() {
     const std::string word(Peek().text);
@@ -435,8 +434,7 @@ class PlanParser : public ParserBase {
     if (!name) return false;
     auto parsed = tensor::ParseDType(name->text);
     if (!parsed) {
-      ErrorUnknown("element type", *name,
-                   {"bool", "u8", "i32", "i64", "u32", "u64", "f32", "f64"});
+      ErrorUnknown("element type", *name, {"bool", "u8", "i32", "i64", "u32", "u64", "f32", "f64"});
       return false;
     }
     dtype = *parsed;
@@ -452,8 +450,8 @@ class PlanParser : public ParserBase {
     if (!read) return false;
     if (shape.size() > static_cast<size_t>(tensor::kMaxRank) ||
         elements > static_cast<double>(tensor::kMaxElements)) {
-      Error(SpanFrom(begin), "a shape has at most " + std::to_string(tensor::kMaxRank) +
-                                 " axes and 2^40 elements",
+      Error(SpanFrom(begin),
+            "a shape has at most " + std::to_string(tensor::kMaxRank) + " axes and 2^40 elements",
             Kind::kResourceBound);
       return false;
     }
@@ -703,8 +701,7 @@ class PlanParser : public ParserBase {
       return ParseSplit(command);
     }
     if (name->text == "checkpoint" || name->text == "complete") {
-      command.kind =
-          name->text == "complete" ? CommandKind::kComplete : CommandKind::kCheckpoint;
+      command.kind = name->text == "complete" ? CommandKind::kComplete : CommandKind::kCheckpoint;
       return true;
     }
     ErrorUnknown("command", *name,

@@ -218,8 +218,8 @@ class Verifier {
         Error(Kind::kResourceBound, buffer.span, title + " has an impossible shape");
         continue;
       }
-      const auto bytes = tensor::NumElements(buffer.shape) *
-                         static_cast<int64_t>(tensor::SizeOf(buffer.dtype));
+      const auto bytes =
+          tensor::NumElements(buffer.shape) * static_cast<int64_t>(tensor::SizeOf(buffer.dtype));
       if (buffer.size != bytes) {
         Error(Kind::kConsistency, buffer.span,
               title + " has a slot of " + std::to_string(buffer.size) + " bytes for " +
@@ -228,8 +228,8 @@ class Verifier {
       }
       if (buffer.offset < 0 || buffer.offset % kAlignment != 0) {
         Error(Kind::kSafety, buffer.span,
-              title + " begins at " + std::to_string(buffer.offset) +
-                  ", which is no multiple of " + std::to_string(kAlignment));
+              title + " begins at " + std::to_string(buffer.offset) + ", which is no multiple of " +
+                  std::to_string(kAlignment));
       } else if (buffer.offset > pool.size - buffer.size) {
         Error(Kind::kResourceBound, buffer.span,
               title + " ends at byte " + std::to_string(buffer.offset + buffer.size) +
@@ -239,7 +239,8 @@ class Verifier {
       if (buffer.first_use < 0 || buffer.last_use < buffer.first_use) {
         Error(Kind::kConsistency, buffer.span, title + " ends its life before it begins");
       }
-      if (pool.kind != PoolKind::kArena && (buffer.first_use != 0 || buffer.last_use != kWholeRun)) {
+      if (pool.kind != PoolKind::kArena &&
+          (buffer.first_use != 0 || buffer.last_use != kWholeRun)) {
         Error(Kind::kConsistency, buffer.span,
               title + " lives for the whole run in pool '" + pool.name + "', not a part of it");
       }
@@ -399,9 +400,8 @@ class Verifier {
   void Misplaced(const Sequence& sequence, const Command& command, std::string_view what,
                  std::string_view kind) {
     Error(Kind::kConsistency, command.span,
-          "a " + std::string(what) + " command on stream '" +
-              plan_.streams[sequence.stream].name + "', which is no " + std::string(kind) +
-              " stream");
+          "a " + std::string(what) + " command on stream '" + plan_.streams[sequence.stream].name +
+              "', which is no " + std::string(kind) + " stream");
   }
 
   void Use(BufferId id, size_t sequence, size_t at, const Command& command, bool defined) {
@@ -409,8 +409,8 @@ class Verifier {
     const Buffer& buffer = plan_.buffers[id];
     if (plan_.pools[buffer.pool].kind != PoolKind::kArena) return;
     const auto position = static_cast<int64_t>(at);
-    const std::string where = "command " + std::to_string(at) + " of sequence '" +
-                              plan_.sequences[sequence].name + "'";
+    const std::string where =
+        "command " + std::to_string(at) + " of sequence '" + plan_.sequences[sequence].name + "'";
     if (position < buffer.first_use || position > buffer.last_use) {
       Error(Kind::kSafety, command.span,
             where + " uses buffer '" + buffer.name + "' outside its life, " +
@@ -469,8 +469,8 @@ class Verifier {
       if (buffer.dtype != dtype || tensor::NumElements(buffer.shape) != elements) {
         Error(Kind::kSafety, command.span,
               title + " of a batch is " + std::to_string(elements) + " elements of " +
-                  std::string(tensor::DTypeName(dtype)) + "; buffer '" + buffer.name +
-                  "' has " + std::to_string(tensor::NumElements(buffer.shape)) + " of " +
+                  std::string(tensor::DTypeName(dtype)) + "; buffer '" + buffer.name + "' has " +
+                  std::to_string(tensor::NumElements(buffer.shape)) + " of " +
                   std::string(tensor::DTypeName(buffer.dtype)));
       }
       if (std::find(writes.begin(), writes.end(), id) != writes.end()) {
@@ -480,10 +480,9 @@ class Verifier {
       writes.push_back(id);
     };
     for (const auto& [name, id] : command.fields) {
-      auto field = std::find_if(source.fields.begin(), source.fields.end(),
-                                [&, &wanted = name](const FieldSource& f) {
-                                  return f.field == wanted;
-                                });
+      auto field =
+          std::find_if(source.fields.begin(), source.fields.end(),
+                       [&, &wanted = name](const FieldSource& f) { return f.field == wanted; });
       if (field == source.fields.end()) {
         Error(Kind::kSafety, command.span,
               "data source '" + source.name + "' has no field '" + name + "'");
@@ -561,9 +560,9 @@ class Verifier {
       }
       for (const std::string& name : {metric.numerator, metric.denominator}) {
         if (reported_.count({metric.split, name}) > 0) continue;
-        Error(Kind::kConsistency, metric.span,
-              title + " reads '" + name + "', which no report of split '" + metric.split +
-                  "' gives");
+        Error(
+            Kind::kConsistency, metric.span,
+            title + " reads '" + name + "', which no report of split '" + metric.split + "' gives");
       }
     }
     std::set<std::string> splits;

@@ -6,9 +6,11 @@
 //                   lifetime; no read of bytes that nothing wrote; a buffer that one stream writes
 //                   and another touches is ordered by tokens; control keeps SSA, region bounds,
 //                   access rights
-//   consistency     loads match the fields of their source; metrics read what is reported; names are
+//   consistency     loads match the fields of their source; metrics read what is reported; names
+//   are
 //                   unique; checkpointed buffers persist; queues lead to streams that exist
-//   liveness        every wait can be met: a token that is waited for is signalled, by another stream
+//   liveness        every wait can be met: a token that is waited for is signalled, by another
+//   stream
 //                   or before; waits and signals balance over the sequences that control repeats;
 //                   every block of control ends, and an end can be reached
 //   resource-bound  slots lie inside their pool, pools inside the capacity of their node together;

@@ -107,8 +107,8 @@ std::string LinearText(const std::string& folder, const LinearOptions& options) 
                    what + " { x -> x_" + n + ", y -> y_" + n + " } mask m_" + n +
                    "\nsignal ready_" + n + "\n}\n";
       sequences += "sequence " + what + "_" + n + " on compute_0 {\nwait ready_" + n +
-                   "\nlaunch predict(x_" + n + ", w, b -> p)\nlaunch error(p, y_" + n + ", m_" +
-                   n + " -> e)\nlaunch loss(e, m_" + n + " -> l, n)\n";
+                   "\nlaunch predict(x_" + n + ", w, b -> p)\nlaunch error(p, y_" + n + ", m_" + n +
+                   " -> e)\nlaunch loss(e, m_" + n + " -> l, n)\n";
       if (what == "train") {
         sequences += "launch update_w(x_" + n + ", e, n -> w, v_w)\n";
         sequences += "launch update_b(e, n -> b, v_b)\n";
@@ -117,9 +117,9 @@ std::string LinearText(const std::string& folder, const LinearOptions& options) 
     }
   }
   const std::string drop = options.drop_last ? "true" : "false";
-  const std::string sampling =
-      options.shuffle ? "epoch_shuffle(batch: 8, drop_last: " + drop + "), seed 7"
-                      : "sequential(batch: 8, drop_last: " + drop + ")";
+  const std::string sampling = options.shuffle
+                                   ? "epoch_shuffle(batch: 8, drop_last: " + drop + "), seed 7"
+                                   : "sequential(batch: 8, drop_last: " + drop + ")";
   std::string phases;
   for (int p = 0; p < options.phases; ++p) {
     phases += "fit_" + number(p) + " : " +
@@ -130,7 +130,9 @@ std::string LinearText(const std::string& folder, const LinearOptions& options) 
          "pools {\n"
          "state : persistent on ram_0, 256B of 1MB\n"
          "scratch : arena on ram_0, 256B of 1MB\n"
-         "staging : staging on ram_0, " + number(256 * options.depth) + "B of 1MB\n}\n"
+         "staging : staging on ram_0, " +
+         number(256 * options.depth) +
+         "B of 1MB\n}\n"
          "buffers {\n"
          "w : f32 [4] in state at 0 size 16\n"
          "b : f32 [1] in state at 64 size 4\n"
@@ -139,21 +141,29 @@ std::string LinearText(const std::string& folder, const LinearOptions& options) 
          "p : f32 [8] in scratch at 0 size 32 live 1..2\n"
          "e : f32 [8] in scratch at 64 size 32 live 2..5\n"
          "l : f32 [1] in scratch at 0 size 4 live 3..7\n"
-         "n : f32 [] in scratch at 128 size 4 live 3..7\n" + buffers + "}\n"
+         "n : f32 [] in scratch at 128 size 4 live 3..7\n" +
+         buffers +
+         "}\n"
          "parameters { w, b }\noptimiser_state { v_w, v_b }\n"
          "init {\nw = normal(0.0, 0.5), seed 3, key 11\nb = zeros\nv_w = zeros\n"
          "v_b = constant(0.0)\n}\n"
-         "source points at " + support::Quote(folder) + " {\nx : f32 [4]\ny : f32 [1]\n}\n"
+         "source points at " +
+         support::Quote(folder) +
+         " {\nx : f32 [4]\ny : f32 [1]\n}\n"
          "samplers {\n"
-         "train : points.train " + sampling + ", samples 20\n"
+         "train : points.train " +
+         sampling +
+         ", samples 20\n"
          "test : points.test sequential(batch: 8, drop_last: false), samples 11\n}\n"
          "streams {\nloader : loader on cpu_0\ncompute_0 : compute on cpu_0\n}\n"
-         "tokens {\n" + tokens + "}\n" + kKernels + sequences +
+         "tokens {\n" +
+         tokens + "}\n" + kKernels + sequences +
          "sequence publish_train on compute_0 {\npublish train\n}\n"
          "sequence publish_test on compute_0 {\npublish test\n}\n"
          "sequence save on compute_0 {\ncheckpoint\ncomplete\n}\n"
          "metrics {\nloss(train) = squares / rows\nloss(test) = squares / rows\n}\n"
-         "phases {\n" + phases + "}\n";
+         "phases {\n" +
+         phases + "}\n";
 }
 
 l0::Plan LinearPlan(const std::string& folder, const LinearOptions& options) {
