@@ -7,23 +7,32 @@
 namespace l3c::egraph {
 namespace {
 
-// An index on the output alone serves most joins: a class holds few e-nodes of one constructor.
-// Where it does not (this many rows a class on average), the index takes all bound columns.
-constexpr uint32_t kLongChain = 8;
+// An index on some of the bound columns serves when it meets no more rows than this per probe;
+// otherwise one on all of them is built.
+constexpr double kFewRows = 8;
 
 }  // namespace
 
+uint64_t Matcher::BoundColumns(const Atom& atom) const {
+  uint64_t columns = 0;
+  for (size_t c = 0; c < atom.columns.size(); ++c) {
+    if (IsBound(atom.columns[c])) columns |= uint64_t{1} << c;
+  }
+  return columns;
+}
+
 double Matcher::Expected(const Atom& atom, uint32_t rows) const {
-  const size_t columns = atom.columns.size();
-  size_t bound = 0;
-  for (const Operand& operand : atom.columns) bound += IsBound(operand);
-  const bool all_arguments =
-      bound == columns || (bound + 1 == columns && !IsBound(atom.columns.back()));
-  if (all_arguments) return 0.5;
+  const auto columns = static_cast<uint32_t>(atom.columns.size());
+  const uint64_t bound = BoundColumns(atom);
+  const uint64_t arguments = (uint64_t{1} << (columns - 1)) - 1;
+  if ((bound & arguments) == arguments) return 0.5;
   if (bound == 0) return rows;
-  // Every bound column is taken to explain an equal share of the rows.
-  const double free_share = 1.0 - static_cast<double>(bound) / static_cast<double>(columns);
-  return 1 + std::pow(static_cast<double>(rows), free_share) * 0.5;
+  // Where no index says better, every bound column is taken to explain an equal share of the rows.
+  // An optimistic guess is corrected by the index that is built on it.
+  const double free_share = 1.0 - static_cast<double>(std::popcount(bound)) / columns;
+  const double guess = 1 + std::pow(static_cast<double>(rows), free_share) * 0.5;
+  const ColumnIndex* index = graph_.tables_[atom.function.index].BestIndex(bound);
+  return index == nullptr ? guess : std::min<double>(rows, index->RowsPerProbe());
 }
 
 void Matcher::PlanPrimitives(const Query& query) {
@@ -66,10 +75,7 @@ void Matcher::PlanAtom(const Atom& atom, uint32_t from, uint32_t to) {
   step.first_key = static_cast<uint32_t>(keys_.size());
 
   const uint32_t arguments = table.arguments();
-  uint64_t bound_columns = 0;
-  for (uint32_t c = 0; c <= arguments; ++c) {
-    if (IsBound(atom.columns[c])) bound_columns |= uint64_t{1} << c;
-  }
+  const uint64_t bound_columns = BoundColumns(atom);
   const uint64_t argument_columns = (uint64_t{1} << arguments) - 1;
   uint64_t key = 0;  // columns that the access path has compared already
   if ((bound_columns & argument_columns) == argument_columns) {
@@ -77,13 +83,15 @@ void Matcher::PlanAtom(const Atom& atom, uint32_t from, uint32_t to) {
     key = argument_columns;
   } else if (bound_columns != 0) {
     step.kind = Step::Kind::kProbe;
+    const ColumnIndex* best = table.BestIndex(bound_columns);
     const uint64_t output_column = uint64_t{1} << arguments;
-    key = bound_columns;
-    if ((bound_columns & output_column) != 0 && bound_columns != output_column) {
-      const ColumnIndex* existing = table.ExistingIndex(output_column);
-      if (existing == nullptr || existing->indexed() <= existing->keys() * kLongChain) {
-        key = output_column;
-      }
+    if (best != nullptr && best->RowsPerProbe() <= kFewRows) {
+      key = best->mask();
+    } else if (best == nullptr && (bound_columns & output_column) != 0) {
+      // A class holds few e-nodes of one constructor, as a rule.
+      key = output_column;
+    } else {
+      key = bound_columns;
     }
     step.index = &table.Index(key);
   }

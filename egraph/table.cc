@@ -67,29 +67,42 @@ bool Table::SameArgs(uint32_t row, const uint32_t* args) const {
 uint32_t Table::Find(const uint32_t* args) const {
   if (slots_.empty()) return kNoRow;
   const size_t mask = slots_.size() - 1;
-  for (size_t s = Hash(args) & mask; slots_[s] != 0; s = (s + 1) & mask) {
-    const uint32_t row = slots_[s] - 1;
-    if (SameArgs(row, args)) return row;
+  const uint32_t hash = Hash(args);
+  for (size_t s = hash & mask; slots_[s].row_plus_1 != 0; s = (s + 1) & mask) {
+    if (slots_[s].hash == hash && SameArgs(slots_[s].row_plus_1 - 1, args)) {
+      return slots_[s].row_plus_1 - 1;
+    }
   }
   return kNoRow;
 }
 
-void Table::RebuildSlots(size_t slots) {
-  slots_.assign(slots, 0);
-  const size_t mask = slots - 1;
+void Table::GrowSlots() {
+  const std::vector<Slot> old = std::move(slots_);
+  slots_.assign(std::max<size_t>(16, old.size() * 2), Slot{});
+  const size_t mask = slots_.size() - 1;
+  for (const Slot& slot : old) {
+    if (slot.row_plus_1 == 0) continue;
+    size_t s = slot.hash & mask;
+    while (slots_[s].row_plus_1 != 0) s = (s + 1) & mask;
+    slots_[s] = slot;
+  }
+}
+
+void Table::RebuildSlots() {
+  std::fill(slots_.begin(), slots_.end(), Slot{});
+  const size_t mask = slots_.size() - 1;
   for (uint32_t row = 0; row < rows_; ++row) {
     if (!IsLive(row)) continue;
-    size_t s = HashRow(row) & mask;
-    while (slots_[s] != 0) s = (s + 1) & mask;
-    slots_[s] = row + 1;
+    const uint32_t hash = HashRow(row);
+    size_t s = hash & mask;
+    while (slots_[s].row_plus_1 != 0) s = (s + 1) & mask;
+    slots_[s] = {row + 1, hash};
   }
 }
 
 void Table::ReserveRow() {
-  // At most two thirds full.
-  if ((size_t{live_} + 1) * 3 > slots_.size() * 2) {
-    RebuildSlots(std::max<size_t>(16, slots_.size() * 2));
-  }
+  // At most three quarters full.
+  if ((size_t{live_} + 1) * 4 > slots_.size() * 3) GrowSlots();
   if (rows_ < (chunks_.size() << shift_)) return;
   if (chunks_.empty() || shift_ == kChunkShift) {
     chunks_.push_back(std::make_unique<uint32_t[]>(size_t{width()} << shift_));
@@ -105,10 +118,11 @@ void Table::ReserveRow() {
   ++shift_;
 }
 
-uint32_t Table::AppendAt(size_t slot, const uint32_t* args, uint32_t output, uint32_t provenance) {
+uint32_t Table::AppendAt(size_t slot, uint32_t hash, const uint32_t* args, uint32_t output,
+                         uint32_t provenance) {
   const uint32_t row = rows_++;
   ++live_;
-  slots_[slot] = row + 1;
+  slots_[slot] = {row + 1, hash};
   uint32_t* cell = Cell(row, 0);
   const size_t stride = size_t{1} << shift_;
   for (uint32_t i = 0; i < arguments_; ++i, cell += stride) *cell = args[i];
@@ -120,35 +134,38 @@ uint32_t Table::AppendAt(size_t slot, const uint32_t* args, uint32_t output, uin
 uint32_t Table::Append(const uint32_t* args, uint32_t output, RuleId rule, bool subsumed) {
   ReserveRow();
   const size_t mask = slots_.size() - 1;
-  size_t s = Hash(args) & mask;
-  while (slots_[s] != 0) s = (s + 1) & mask;
-  return AppendAt(s, args, output, rule.index | (subsumed ? kSubsumedBit : 0));
+  const uint32_t hash = Hash(args);
+  size_t s = hash & mask;
+  while (slots_[s].row_plus_1 != 0) s = (s + 1) & mask;
+  return AppendAt(s, hash, args, output, rule.index | (subsumed ? kSubsumedBit : 0));
 }
 
 std::pair<uint32_t, bool> Table::FindOrAppend(const uint32_t* args, uint32_t output, RuleId rule) {
   ReserveRow();
   const size_t mask = slots_.size() - 1;
-  size_t s = Hash(args) & mask;
-  for (; slots_[s] != 0; s = (s + 1) & mask) {
-    const uint32_t row = slots_[s] - 1;
-    if (SameArgs(row, args)) return {row, false};
+  const uint32_t hash = Hash(args);
+  size_t s = hash & mask;
+  for (; slots_[s].row_plus_1 != 0; s = (s + 1) & mask) {
+    if (slots_[s].hash == hash && SameArgs(slots_[s].row_plus_1 - 1, args)) {
+      return {slots_[s].row_plus_1 - 1, false};
+    }
   }
-  return {AppendAt(s, args, output, rule.index), true};
+  return {AppendAt(s, hash, args, output, rule.index), true};
 }
 
 void Table::Kill(uint32_t row) {
   const size_t mask = slots_.size() - 1;
   size_t hole = HashRow(row) & mask;
-  while (slots_[hole] != row + 1) hole = (hole + 1) & mask;
+  while (slots_[hole].row_plus_1 != row + 1) hole = (hole + 1) & mask;
   // Close the gap: an entry moves back when its home is not after the hole.
-  for (size_t s = (hole + 1) & mask; slots_[s] != 0; s = (s + 1) & mask) {
-    const size_t home = HashRow(slots_[s] - 1) & mask;
+  for (size_t s = (hole + 1) & mask; slots_[s].row_plus_1 != 0; s = (s + 1) & mask) {
+    const size_t home = slots_[s].hash & mask;
     if (((s - home) & mask) >= ((s - hole) & mask)) {
       slots_[hole] = slots_[s];
       hole = s;
     }
   }
-  slots_[hole] = 0;
+  slots_[hole] = Slot{};
   *Cell(row, arguments_ + 1) |= kDeadBit;
   --live_;
 }
@@ -171,7 +188,7 @@ void Table::Compact() {
   // A few spare chunks are not worth an allocation; many are.
   const size_t needed = (size_t{rows_} + (size_t{1} << shift_) - 1) >> shift_;
   if (chunks_.size() > needed + 1) chunks_.resize(needed + 1);
-  RebuildSlots(slots_.size());
+  RebuildSlots();
 }
 
 void Table::Mark(uint64_t clock) {
@@ -185,11 +202,13 @@ uint32_t Table::RowsAt(uint64_t clock) const {
   return it == marks_.begin() ? 0 : std::prev(it)->second;
 }
 
-const ColumnIndex* Table::ExistingIndex(uint64_t mask) const {
+const ColumnIndex* Table::BestIndex(uint64_t mask) const {
+  const ColumnIndex* best = nullptr;
   for (const auto& index : indexes_) {
-    if (index->mask_ == mask) return index.get();
+    if ((index->mask_ & ~mask) != 0) continue;
+    if (best == nullptr || index->RowsPerProbe() < best->RowsPerProbe()) best = index.get();
   }
-  return nullptr;
+  return best;
 }
 
 const ColumnIndex& Table::Index(uint64_t mask) {
@@ -218,14 +237,14 @@ bool Table::SameKey(const ColumnIndex& index, uint32_t row, uint32_t other) cons
 }
 
 void Table::GrowIndex(ColumnIndex& index) {
-  std::vector<uint32_t> old = std::move(index.slots_);
-  index.slots_.assign(std::max<size_t>(16, old.size() * 2), ColumnIndex::kEnd);
+  std::vector<ColumnIndex::Slot> old = std::move(index.slots_);
+  index.slots_.assign(std::max<size_t>(16, old.size() * 2), ColumnIndex::Slot{});
   const size_t mask = index.slots_.size() - 1;
-  for (uint32_t head : old) {
-    if (head == ColumnIndex::kEnd) continue;
-    size_t s = HashKey(index, head) & mask;
-    while (index.slots_[s] != ColumnIndex::kEnd) s = (s + 1) & mask;
-    index.slots_[s] = head;
+  for (const ColumnIndex::Slot& slot : old) {
+    if (slot.newest == ColumnIndex::kEnd) continue;
+    size_t s = HashKey(index, slot.newest) & mask;
+    while (index.slots_[s].newest != ColumnIndex::kEnd) s = (s + 1) & mask;
+    index.slots_[s] = slot;
   }
 }
 
@@ -237,12 +256,17 @@ void Table::Extend(ColumnIndex& index) {
     if ((size_t{index.keys_} + 1) * 3 > index.slots_.size() * 2) GrowIndex(index);
     const size_t mask = index.slots_.size() - 1;
     size_t s = HashKey(index, row) & mask;
-    while (index.slots_[s] != ColumnIndex::kEnd && !SameKey(index, index.slots_[s], row)) {
+    while (index.slots_[s].newest != ColumnIndex::kEnd &&
+           !SameKey(index, index.slots_[s].newest, row)) {
       s = (s + 1) & mask;
     }
-    if (index.slots_[s] == ColumnIndex::kEnd) ++index.keys_;
-    index.next_[row] = index.slots_[s];
-    index.slots_[s] = row;
+    ColumnIndex::Slot& slot = index.slots_[s];
+    index.keys_ += slot.newest == ColumnIndex::kEnd;
+    index.next_[row] = slot.newest;
+    slot.newest = row;
+    ++index.rows_;
+    index.squares_ += 2 * uint64_t{slot.rows} + 1;
+    ++slot.rows;
   }
   index.indexed_ = rows_;
 }
@@ -253,8 +277,8 @@ uint32_t Table::Newest(const ColumnIndex& index, const uint32_t* key) const {
   uint64_t h = 0;
   for (size_t i = 0; i < width; ++i) h = Mix(h, key[i]);
   const size_t mask = index.slots_.size() - 1;
-  for (size_t s = Fold(h) & mask; index.slots_[s] != ColumnIndex::kEnd; s = (s + 1) & mask) {
-    const uint32_t head = index.slots_[s];
+  for (size_t s = Fold(h) & mask; index.slots_[s].newest != ColumnIndex::kEnd; s = (s + 1) & mask) {
+    const uint32_t head = index.slots_[s].newest;
     size_t i = 0;
     while (i < width && Get(head, index.key_columns_[i]) == key[i]) ++i;
     if (i == width) return head;
@@ -263,7 +287,7 @@ uint32_t Table::Newest(const ColumnIndex& index, const uint32_t* key) const {
 }
 
 size_t Table::Bytes() const {
-  size_t bytes = sizeof(Table) + slots_.capacity() * sizeof(uint32_t) +
+  size_t bytes = sizeof(Table) + slots_.capacity() * sizeof(Slot) +
                  chunks_.size() * (size_t{width()} << shift_) * sizeof(uint32_t) +
                  marks_.capacity() * sizeof(marks_[0]);
   for (const auto& index : indexes_) bytes += index->Bytes();

@@ -32,20 +32,29 @@ class ColumnIndex {
   const std::vector<uint32_t>& key_columns() const { return key_columns_; }
   // Rows indexed so far: [0, indexed()).
   uint32_t indexed() const { return indexed_; }
-  uint32_t keys() const { return keys_; }  // distinct ones
+  // How many rows share the key of a row, averaged over rows: what a join through this index meets.
+  double RowsPerProbe() const {
+    return rows_ == 0 ? 0 : static_cast<double>(squares_) / static_cast<double>(rows_);
+  }
   uint32_t Next(uint32_t row) const { return next_[row]; }
   size_t Bytes() const {
-    return slots_.capacity() * sizeof(uint32_t) + next_.capacity() * sizeof(uint32_t);
+    return slots_.capacity() * sizeof(Slot) + next_.capacity() * sizeof(uint32_t);
   }
 
  private:
   friend class Table;
   uint64_t mask_;
   std::vector<uint32_t> key_columns_;
-  std::vector<uint32_t> slots_;  // newest row of a key, kEnd where empty
-  std::vector<uint32_t> next_;   // by row: the next older one of the same key
+  struct Slot {
+    uint32_t newest = kEnd;  // row, kEnd where empty
+    uint32_t rows = 0;       // of this key
+  };
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> next_;  // by row: the next older one of the same key
   uint32_t indexed_ = 0;
   uint32_t keys_ = 0;
+  uint64_t rows_ = 0;     // entered, so the sum of Slot::rows
+  uint64_t squares_ = 0;  // the sum of their squares
 };
 
 class Table {
@@ -93,8 +102,9 @@ class Table {
   // The index on the columns in `mask` (bit c: column c), built and extended as needed. Valid until
   // Compact() or the end of the table.
   const ColumnIndex& Index(uint64_t mask);
-  // The same if it exists already, as it is; else nullptr.
-  const ColumnIndex* ExistingIndex(uint64_t mask) const;
+  // Of the indexes there are, the one on some of the columns in `mask` that meets the fewest rows
+  // per probe; nullptr when there is none.
+  const ColumnIndex* BestIndex(uint64_t mask) const;
   // The newest row with this key (key columns in ascending order), or ColumnIndex::kEnd.
   uint32_t Newest(const ColumnIndex& index, const uint32_t* key) const;
 
@@ -119,8 +129,10 @@ class Table {
   uint32_t HashRow(uint32_t row) const;
   bool SameArgs(uint32_t row, const uint32_t* args) const;
   void ReserveRow();
-  void RebuildSlots(size_t slots);
-  uint32_t AppendAt(size_t slot, const uint32_t* args, uint32_t output, uint32_t provenance);
+  void GrowSlots();
+  void RebuildSlots();  // from the rows
+  uint32_t AppendAt(size_t slot, uint32_t hash, const uint32_t* args, uint32_t output,
+                    uint32_t provenance);
   uint32_t HashKey(const ColumnIndex& index, uint32_t row) const;
   bool SameKey(const ColumnIndex& index, uint32_t row, uint32_t other) const;
   void Extend(ColumnIndex& index);
@@ -131,7 +143,13 @@ class Table {
   uint32_t live_ = 0;
   uint32_t shift_ = kFirstShift;  // log2 of a chunk's rows; below kChunkShift there is one chunk
   std::vector<std::unique_ptr<uint32_t[]>> chunks_;
-  std::vector<uint32_t> slots_;  // open addressing on the arguments: row + 1, 0 where empty
+  // Open addressing on the arguments. The hash is kept beside the row: a row is looked at only when
+  // it is almost surely the right one, and growing touches no rows at all.
+  struct Slot {
+    uint32_t row_plus_1 = 0;  // 0 where empty
+    uint32_t hash = 0;
+  };
+  std::vector<Slot> slots_;
   std::vector<std::pair<uint64_t, uint32_t>> marks_;
   std::vector<std::unique_ptr<ColumnIndex>> indexes_;
 };
