@@ -193,7 +193,6 @@ class Linearizer {
       range.low = Scaled(kNoReg, coordinate, a.block, 0);
       if (a.extent % a.block == 0) {
         range.length = a.block;
-        range.high = Scaled(range.low, kNoReg, 0, a.block);
       } else {
         range.length = -1;
         const Reg end = Scaled(range.low, kNoReg, 0, a.block);
@@ -961,7 +960,7 @@ class Linearizer {
 
   struct GridRange {
     Reg low = kNoReg;     // kNoReg: starts at 0
-    Reg high = kNoReg;
+    Reg high = kNoReg;    // when the last block is shorter
     int64_t length = 0;   // -1: the last block is shorter
   };
 

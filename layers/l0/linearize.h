@@ -21,28 +21,28 @@
 //   iterations from its coordinate times `block` (the last grid axis counts fastest).
 //
 // Example: y[i] = Σ_k x[100 i + k], `axis i : grid 8 block 4`, `axis k : reduce 100 tile 32 vector 16`
-//    r0 = range block_begin .. block_end step 1        i64
-//    r1 = index 4*r0                                   i64     first row of the block
-//    r2 = index r1 + 4                                 i64
-//    r3 = range r1 .. r2 step 1                        i64
-//    r4 = index 100*r3                                 i64     start of the row
-//    r5 = const 0                                      f32x16  partial accumulators
-//    r6 = const 0                                      f32x16
-//    r7 = range 0 .. 96 step 32                        i64
-//    r8 = index r4 + r7                                i64
-//    r9 = load x[r8]                                   f32x16
-//    r5 = add r5, r9                                   f32x16
-//    r10 = load x[r8 + 16]                             f32x16
-//    r6 = add r6, r10                                  f32x16
-//    end
-//    r11 = load x[r4 + 96] active 4                    f32x16
-//    r12 = add r5, r11                                 f32x16
-//    r5 = where active 4 ? r12 : r5                    f32x16
-//    r5 = add r5, r6                                   f32x16
-//    r13 = reduce_add r5                               f32
-//    store y[r3], r13                                  f32
-//    end
-//    end
+//   r2 = range r0 .. r1 step 1 : i64                     the blocks asked for
+//     r3 = index 4*r2 : i64                              first row of the block
+//     r4 = index r3 + 4 : i64
+//     r5 = range r3 .. r4 step 1 : i64
+//       r6 = index 100*r5 : i64                          start of the row
+//       r7 = const 0.0 : f32x16                          partial accumulators
+//       r8 = const 0.0 : f32x16
+//       r9 = range 0 .. 96 step 32 : i64
+//         r10 = index r6 + r9 : i64
+//         r11 = load x[r10] : f32x16
+//         r7 = add r7, r11 : f32x16
+//         r12 = load x[r10 + 16] : f32x16
+//         r8 = add r8, r12 : f32x16
+//       end
+//       r13 = load x[r6 + 96] active 4 : f32x16          what is left of the row
+//       r14 = add r7, r13 : f32x16
+//       r7 = where active 4 ? r14 : r7 : f32x16
+//       r15 = add r7, r8 : f32x16
+//       r16 = reduce_add r15 : f32
+//       store y[r5], r16
+//     end
+//   end
 #pragma once
 
 #include <cstdint>

@@ -1,0 +1,147 @@
+#include "layers/l0/linearize.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/layers/l0/kernel/parse_kernel.h"
+
+namespace l3c {
+namespace {
+
+using l0::LinearKernel;
+using l0::UOp;
+using testing::ParseOne;
+
+LinearKernel Linearize(const std::string& text, bool contract = true) {
+  auto linear = l0::Linearize(ParseOne(text), {.contract = contract});
+  EXPECT_TRUE(linear.ok()) << linear.status();
+  return linear.ok() ? *linear : LinearKernel{};
+}
+
+size_t Count(const LinearKernel& kernel, UOp op) {
+  return static_cast<size_t>(std::count_if(kernel.ops.begin(), kernel.ops.end(),
+                                           [&](const l0::LinearOp& o) { return o.op == op; }));
+}
+
+// The worked example of linearize.h.
+TEST(Linearize, Example) {
+  const LinearKernel kernel = Linearize(R"(
+kernel sums(x: in f32 [8, 100], y: out f32 [8]) {
+    axis i : grid 8 block 4
+    axis k : reduce 100 tile 32 vector 16
+    %0 = load x[100*i + k]
+    %1 = reduce_add %0 over k
+    store y[i], %1
+})");
+  EXPECT_EQ(l0::PrintLinear(kernel), R"(r2 = range r0 .. r1 step 1 : i64
+  r3 = index 4*r2 : i64
+  r4 = index r3 + 4 : i64
+  r5 = range r3 .. r4 step 1 : i64
+    r6 = index 100*r5 : i64
+    r7 = const 0.0 : f32x16
+    r8 = const 0.0 : f32x16
+    r9 = range 0 .. 96 step 32 : i64
+      r10 = index r6 + r9 : i64
+      r11 = load x[r10] : f32x16
+      r7 = add r7, r11 : f32x16
+      r12 = load x[r10 + 16] : f32x16
+      r8 = add r8, r12 : f32x16
+    end
+    r13 = load x[r6 + 96] active 4 : f32x16
+    r14 = add r7, r13 : f32x16
+    r7 = where active 4 ? r14 : r7 : f32x16
+    r15 = add r7, r8 : f32x16
+    r16 = reduce_add r15 : f32
+    store y[r5], r16
+  end
+end
+)");
+}
+
+constexpr const char* kLinear = R"(
+kernel linear(x: in f32 [12, 32], w: in f32 [32, 64], y: out f32 [12, 64]) {
+    axis i : grid 12 block 6 tile 6
+    axis j : loop 64 tile 64 vector 16
+    axis k : reduce 32
+    %0 = load x[32*i + k]
+    %1 = load w[64*k + j]
+    %2 = mul %0, %1
+    %3 = reduce_add %2 over k
+    store y[64*i + j], %3
+})";
+
+TEST(Linearize, MatmulHoldsItsTileInRegisters) {
+  const LinearKernel kernel = Linearize(kLinear);
+  EXPECT_EQ(Count(kernel, UOp::kMulAcc), 24u);
+  EXPECT_EQ(Count(kernel, UOp::kLoad), 6u + 4u);
+  EXPECT_EQ(Count(kernel, UOp::kVectorize), 6u);
+  EXPECT_EQ(Count(kernel, UOp::kStore), 24u);
+  EXPECT_EQ(Count(kernel, UOp::kRange), 2u);  // blocks and k; a block is one tile
+  EXPECT_EQ(Count(kernel, UOp::kMul), 0u);
+}
+
+TEST(Linearize, WithoutContractionProductsRound) {
+  const LinearKernel kernel = Linearize(kLinear, false);
+  EXPECT_EQ(Count(kernel, UOp::kMulAcc), 0u);
+  EXPECT_EQ(Count(kernel, UOp::kMul), 24u);
+}
+
+TEST(Linearize, ReductionsOverTheSameAxesShareALoop) {
+  const LinearKernel kernel = Linearize(R"(
+kernel moments(x: in f32 [8, 64], y: out f32 [8], z: out f32 [8]) {
+    axis i : grid 8 block 8
+    axis k : reduce 64 tile 16 vector 16
+    %0 = load x[64*i + k]
+    %1 = reduce_add %0 over k
+    %2 = mul %0, %0
+    %3 = reduce_add %2 over k
+    store y[i], %1
+    store z[i], %3
+})");
+  EXPECT_EQ(Count(kernel, UOp::kRange), 3u);  // blocks, i, k
+  EXPECT_EQ(Count(kernel, UOp::kLoad), 1u);
+}
+
+TEST(Linearize, RowValuesAreComputedOnceARow) {
+  const LinearKernel kernel = Linearize(R"(
+kernel centre(x: in f32 [8, 64], y: out f32 [8, 64]) {
+    axis i : grid 8 block 8
+    axis j : loop 64 tile 16 vector 16
+    axis k : reduce 64 tile 16 vector 16
+    %0 = load x[64*i + k]
+    %1 = reduce_add %0 over k
+    %2 = sqrt %1
+    %3 = load x[64*i + j]
+    %4 = add %3, %2
+    store y[64*i + j], %4
+})");
+  // The root stands before the loop over j: after the loop over k ends, before the next begins.
+  size_t root = 0;
+  size_t ranges_before = 0;
+  for (size_t i = 0; i < kernel.ops.size(); ++i) {
+    if (kernel.ops[i].op == UOp::kSqrt) root = i;
+  }
+  for (size_t i = 0; i < root; ++i) ranges_before += kernel.ops[i].op == UOp::kRange ? 1 : 0;
+  EXPECT_EQ(ranges_before, 3u);
+  EXPECT_EQ(Count(kernel, UOp::kRange), 4u);
+}
+
+TEST(Linearize, RunawayTilesAreRefused) {
+  std::string text =
+      "kernel wide(x: in f32 [2000, 2000], y: out f32 [2000, 2000]) {\n"
+      " axis i : grid 2000 block 96 tile 31\n axis j : loop 2000 tile 33\n"
+      " axis k : reduce 2000 tile 900\n %0 = load x[2000*i + k]\n %1 = load x[2000*k + j]\n"
+      " %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[2000*i + j], %3\n}";
+  l0::Kernel kernel = ParseOne("kernel t(y: out f32 [1]) {\n %0 = const f32 1\n store y[0], %0\n}");
+  const support::SourceFile source("test.l0", text);
+  support::Diagnostics diagnostics(&source);
+  support::ParserBase parser(source, diagnostics);
+  kernel = *l0::ParseKernel(parser);
+  const auto linear = l0::Linearize(kernel);
+  ASSERT_FALSE(linear.ok());
+  EXPECT_NE(linear.status().ToString().find("unrolls to more than"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace l3c

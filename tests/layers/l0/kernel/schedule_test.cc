@@ -1,0 +1,129 @@
+#include "layers/l0/kernel_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/layers/l0/kernel/parse_kernel.h"
+
+namespace l3c {
+namespace {
+
+using l0::AxisKind;
+using l0::KernelClass;
+using testing::ParseOne;
+
+std::string Matmul(int m, int k, int n, const std::string& a, const std::string& b) {
+  const auto s = [](int x) { return std::to_string(x); };
+  return "kernel matmul(a: in f32 [" + s(m * k) + "], b: in f32 [" + s(k * n) + "], y: out f32 [" +
+         s(m * n) + "]) {\n axis i : loop " + s(m) + "\n axis j : loop " + s(n) +
+         "\n axis k : reduce " + s(k) + "\n %0 = load a[" + a + "]\n %1 = load b[" + b +
+         "]\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[" + s(n) + "*i + j], %3\n}";
+}
+
+constexpr const char* kSoftmax = R"(
+kernel softmax(x: in f32 [128, 256], y: out f32 [128, 256]) {
+    axis i : loop 128
+    axis j : loop 256
+    axis k : reduce 256
+    %0 = load x[256*i + k]
+    %1 = exp2 %0
+    %2 = reduce_add %1 over k
+    %3 = reciprocal %2
+    %4 = load x[256*i + j]
+    %5 = exp2 %4
+    %6 = mul %5, %3
+    store y[256*i + j], %6
+})";
+
+constexpr const char* kColumns = R"(
+kernel columns(x: in f32 [128, 256], y: out f32 [256]) {
+    axis j : loop 256
+    axis i : reduce 128
+    %0 = load x[256*i + j]
+    %1 = reduce_add %0 over i
+    store y[j], %1
+})";
+
+constexpr const char* kNeg = R"(
+kernel negate(x: in f32 [1000], y: out f32 [1000]) {
+    axis i : loop 1000
+    %0 = load x[i]
+    %1 = neg %0
+    store y[i], %1
+})";
+
+TEST(KernelSchedule, Classifies) {
+  EXPECT_EQ(l0::Classify(ParseOne(Matmul(128, 784, 256, "784*i + k", "256*k + j"))),
+            KernelClass::kMatmul);
+  EXPECT_EQ(l0::Classify(ParseOne(kSoftmax)), KernelClass::kRows);
+  EXPECT_EQ(l0::Classify(ParseOne(kColumns)), KernelClass::kColumns);
+  EXPECT_EQ(l0::Classify(ParseOne(kNeg)), KernelClass::kElementwise);
+}
+
+TEST(KernelSchedule, CandidatesAreLegalDistinctAndFew) {
+  for (const std::string& text :
+       {Matmul(128, 784, 256, "784*i + k", "256*k + j"), Matmul(784, 128, 256, "i + 784*k", "256*k + j"),
+        Matmul(128, 256, 256, "256*i + k", "k + 256*j"), Matmul(1, 7, 10, "7*i + k", "10*k + j"),
+        std::string(kSoftmax), std::string(kColumns), std::string(kNeg)}) {
+    const l0::Kernel kernel = ParseOne(text);
+    const auto schedules = l0::CandidateSchedules(kernel);
+    ASSERT_FALSE(schedules.empty());
+    EXPECT_LE(schedules.size(), 8u);
+    std::set<std::string> texts;
+    for (const l0::Schedule& schedule : schedules) {
+      const l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
+      support::Diagnostics diagnostics;
+      EXPECT_TRUE(l0::VerifyKernel(scheduled, diagnostics)) << diagnostics.Render(false);
+      EXPECT_EQ(l0::NumBlocks(scheduled), schedule.blocks);
+      EXPECT_TRUE(texts.insert(l0::PrintKernel(scheduled)).second) << schedule.name;
+    }
+  }
+}
+
+TEST(KernelSchedule, MatmulTilesItsRegisters) {
+  const l0::Kernel kernel = ParseOne(Matmul(128, 784, 256, "784*i + k", "256*k + j"));
+  for (const auto& [registers, limit] : {std::pair<int, int>{32, 30}, {16, 14}}) {
+    const auto schedules = l0::CandidateSchedules(kernel, {.vector_registers = registers});
+    const l0::Schedule& first = schedules[0];
+    EXPECT_EQ(first.axes[0].kind, AxisKind::kGrid);
+    EXPECT_GT(first.axes[1].vector, 1);
+    EXPECT_GE(first.accumulators, 8);
+    EXPECT_LE(first.accumulators, limit);
+    EXPECT_GE(first.blocks, 2);
+  }
+}
+
+TEST(KernelSchedule, DotProductsTakeTheirLanesAlongTheSum) {
+  const auto schedules =
+      l0::CandidateSchedules(ParseOne(Matmul(128, 256, 256, "256*i + k", "k + 256*j")));
+  EXPECT_EQ(schedules[0].axes[2].vector, 16);
+  EXPECT_EQ(schedules[0].axes[1].vector, 1);
+}
+
+TEST(KernelSchedule, ReorderingKeepsTheKernel) {
+  // Column sums first in the text, the grid axis last: the order of the schedule moves it forward.
+  const l0::Kernel kernel = ParseOne(R"(
+kernel transpose(x: in f32 [40, 50], y: out f32 [50, 40]) {
+    axis i : loop 40
+    axis j : loop 50
+    %0 = load x[50*i + j]
+    store y[i + 40*j], %0
+})");
+  l0::Schedule schedule;
+  schedule.order = {1, 0};
+  schedule.axes.resize(2);
+  schedule.axes[1].kind = AxisKind::kGrid;
+  schedule.axes[1].block = 10;
+  const l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
+  EXPECT_EQ(l0::PrintKernel(scheduled), R"(kernel transpose(x: in f32 [40, 50], y: out f32 [50, 40]) {
+    axis j : grid 50 block 10
+    axis i : loop 40
+    %0 = load x[j + 50*i]
+    store y[40*j + i], %0
+}
+)");
+}
+
+}  // namespace
+}  // namespace l3c
