@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "layers/l0/kernel_axes.h"
+
 namespace l3c::cost {
 
 using l0::lower::AccessWork;
@@ -73,6 +75,29 @@ double CpuCostModel::ComputeSeconds(const ComputeWork& work) const {
          Cores(work.blocks);
 }
 
+namespace {
+
+// How often the lanes of an accumulator are folded into one number.
+double LaneFolds(const l0::Kernel& kernel, const l0::Schedule& schedule) {
+  const std::vector<l0::AxisSet> free = l0::FreeAxes(kernel);
+  double folds = 0;
+  for (l0::UopId id = 0; id < kernel.uops.size(); ++id) {
+    const l0::Uop& uop = kernel.uops[id];
+    if (uop.op != l0::UOp::kReduce) continue;
+    bool lanes = false;
+    for (l0::AxisId axis : uop.axes) lanes |= schedule.axes[axis].vector > 1;
+    if (!lanes) continue;
+    double points = 1;
+    for (l0::AxisId axis : l0::AxesIn(free[id])) {
+      points *= static_cast<double>(kernel.axes[axis].extent);
+    }
+    folds += points;
+  }
+  return folds;
+}
+
+}  // namespace
+
 double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const {
   const l0::KernelWork work = l0::CountWork(kernel);
   const double lanes =
@@ -90,6 +115,7 @@ double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule&
   double cycles = work.multiply_adds * fma + work.simple_flops * machine_.simple +
                   work.divides * machine_.divide + work.transcendentals * machine_.exp2;
   cycles /= std::max(1.0, lanes);
+  cycles += machine_.lane_fold * LaneFolds(kernel, schedule);
   const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
   const double cores = Cores(blocks);
   // The last round of blocks may leave cores idle.

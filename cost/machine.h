@@ -37,6 +37,7 @@ struct CpuMachine {
   double vector_store = 1;
   double scalar_load = 1;      // of a lane that lies apart
   double fma_latency = 4;
+  double lane_fold = 7;        // sixteen lanes to one: four shuffles and additions in a chain
   // Bytes that each level holds for a core, and what a core draws from it (bytes a second).
   double l2_bytes = 1.0e6;     // half of it, so that a producer's output is still there
   double l2_bandwidth = 80e9;

@@ -185,7 +185,7 @@ class Analyser {
   }
 
   bool Readable(ValueId v) const {
-    if (IsRoot(v)) return false;
+    if (IsRoot(v)) return table_.values[v].input >= 0;  // a copy of what is given
     if (candidate_.anchor >= 0 && dependent_[v]) return false;
     return table_.values[v].input >= 0 || stored_[v];
   }
@@ -372,7 +372,7 @@ class CandidateFinder {
 
   CandidateSet Run() {
     for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
-      if (stored_[v] && table_.values[v].input < 0) AddKernels({v}, -1);
+      if (stored_[v]) AddKernels({v}, -1);
     }
     FindGroups();
     OrderGroups();
@@ -427,10 +427,10 @@ class CandidateFinder {
     }
   }
 
-  // An update may also just move a value that is in memory.
+  // A kernel may also just copy a value that is given.
   bool OnlyReads(const Candidate& candidate, ValueId root) const {
     const Entry* entry = candidate.Find(0, root);
-    return entry && candidate.group >= 0 && entry->readable;
+    return entry && entry->readable;
   }
 
   // In place is legal where each old value is read at the element that is written, and nowhere else.

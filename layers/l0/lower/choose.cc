@@ -168,7 +168,6 @@ class Chooser {
       for (const UpdateGroup& group : result_.candidates.groups) {
         if (group.in_place) continue;
         for (const UpdateMember& member : group.members) {
-          if (result_.table.values[member.new_value].input >= 0) continue;
           again |= kept.insert(member.new_value).second;
         }
       }
@@ -197,10 +196,7 @@ class Chooser {
       Fact("copies", {static_cast<int64_t>(g), n});
       for (int64_t i = 0; i < n; ++i) {
         const ValueId v = group.members[i].new_value;
-        const int64_t q = table.values[v].input >= 0
-                              ? -1
-                              : static_cast<int64_t>(set.storers[v].size()) - 1;
-        Fact("copy-step", {static_cast<int64_t>(g), i, v, q});
+        Fact("copy-step", {static_cast<int64_t>(g), i, v, LastVersion(v)});
       }
     }
     graph_.Rebuild();
@@ -307,6 +303,7 @@ class Chooser {
     egraph::ExtractOptions extract;
     // Greedy takes the bottom-up choices as they fall, each class for itself.
     if (options_.mode != search::Mode::kEGraph) extract.max_work = 0;
+    std::vector<ClassRef> forced_roots;
     for (const auto& [id, label] : options_.forced) {
       if (!id.starts_with(options_.prefix + "/")) continue;
       std::string reason;
@@ -317,8 +314,12 @@ class Chooser {
         return std::nullopt;
       }
       extract.forced[forced->first] = forced->second;
+      // Wanted even where a plan without it is cheaper.
+      forced_roots.push_back(forced->first);
     }
-    const egraph::Extraction best = extractor.GreedyDag(roots, extract);
+    std::vector<ClassRef> wanted = roots;
+    wanted.insert(wanted.end(), forced_roots.begin(), forced_roots.end());
+    const egraph::Extraction best = extractor.GreedyDag(wanted, extract);
     explanation_.report.work += best.work;
     if (!best.feasible) {
       std::string what;
@@ -367,8 +368,8 @@ class Chooser {
     return true;
   }
 
+  // −1 where no kernel stores it: it is given.
   int64_t LastVersion(ValueId v) const {
-    if (result_.table.values[v].input >= 0) return -1;
     return static_cast<int64_t>(result_.candidates.storers[v].size()) - 1;
   }
 

@@ -1,5 +1,6 @@
 #include "layers/l0/lower/explain.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -155,11 +156,22 @@ void Explainer::Explain(const egraph::Extractor& extractor, const egraph::Extrac
       decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
     }
     if (losers) {
-      for (const egraph::Alternative& a : extractor.Alternatives(best, c, options)) {
-        if (a.node == best.Chosen(c) || !a.feasible) continue;
+      // The class is asked for itself, or a loser's cost could be that of a plan without it.
+      std::vector<ClassRef> roots = best.roots;
+      roots.push_back(c);
+      const ENodeRef first = view_.FirstNode(c);
+      for (uint32_t i = 0; i < view_.NodeCountOf(c); ++i) {
+        const ENodeRef node{first.index + i};
+        if (node == best.Chosen(c)) continue;
+        egraph::ExtractOptions with = options;
+        with.forced[c] = node;
+        const egraph::Extraction other = extractor.GreedyDag(roots, with);
+        explanation.report.work += other.work;
+        ++explanation.report.scored;
+        if (!other.feasible) continue;
         search::Loser loser;
-        loser.label = Label(a.node);
-        loser.cost = Costs(a.cost);
+        loser.label = Label(node);
+        loser.cost = Costs(other.cost);
         loser.difference = search::Difference(loser.cost, decision.cost);
         // Which part of the time it was: launches, bytes and flops at nominal rates.
         const double launches = std::abs(loser.difference[TermCosts::kLaunches].value) * 2.5e-6;
@@ -175,6 +187,10 @@ void Explainer::Explain(const egraph::Extractor& extractor, const egraph::Extrac
         }
         decision.losers.push_back(std::move(loser));
       }
+      std::stable_sort(decision.losers.begin(), decision.losers.end(),
+                       [](const search::Loser& a, const search::Loser& b) {
+                         return a.cost[0].value < b.cost[0].value;
+                       });
     }
     explanation.decisions.push_back(std::move(decision));
   }

@@ -29,12 +29,23 @@ class StoreFacts {
   }
 
   void Assert(const Step& step, const std::set<ValueId>& kept, bool fuse) {
-    for (size_t o = 0; o < step.outputs.size(); ++o) {
-      if (step.outputs[o].kind == StepOutput::Kind::kReport) {
-        Store("reported", table_.outputs[o]);
-      }
+    std::set<uint32_t> changed;
+    for (const StepOutput& output : step.outputs) {
+      if (output.kind == StepOutput::Kind::kState) changed.insert(output.state);
     }
-    for (ValueId v : kept) Store("kept", v);
+    const auto keep = [&](const char* relation, ValueId v) {
+      const int32_t input = table_.values[v].input;
+      if (input < 0) {
+        fact_(relation, {v});
+      } else if (step.inputs[input].kind == StepInput::Kind::kState &&
+                 changed.contains(step.inputs[input].state)) {
+        fact_("overwritten", {v});
+      }
+    };
+    for (size_t o = 0; o < step.outputs.size(); ++o) {
+      if (step.outputs[o].kind == StepOutput::Kind::kReport) keep("reported", table_.outputs[o]);
+    }
+    for (ValueId v : kept) keep("kept", v);
     for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
       if (!fuse && !IsLeaf(table_.values[v])) {
         bool only_views = true;
@@ -47,10 +58,6 @@ class StoreFacts {
   }
 
  private:
-  void Store(const char* relation, ValueId v) {
-    if (!IsLeaf(table_.values[v]) || table_.values[v].input < 0) fact_(relation, {v});
-  }
-
   void About(ValueId v, const Definition& d) {
     if (IsReduction(d.op)) fact_("reduction", {v});
     if (d.op == Op::kMatmul) {
