@@ -126,7 +126,8 @@ TEST(KernelText, GarbageNeverCrashes) {
       const support::SourceFile source("test.l0", text.substr(0, cut) + insert);
       support::Diagnostics diagnostics(&source);
       support::ParserBase parser(source, diagnostics);
-      EXPECT_EQ(l0::ParseKernel(parser).has_value(), !diagnostics.has_errors());
+      const bool parsed = l0::ParseKernel(parser).has_value();
+      EXPECT_EQ(parsed, !diagnostics.has_errors()) << source.text();
     }
   }
 }
