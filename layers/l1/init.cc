@@ -22,11 +22,16 @@ uint64_t StateKey(std::string_view actor, std::string_view field) {
 
 InitDistribution DistributionOf(const StateField& field) {
   switch (field.init) {
-    case InitKind::kZeros: return {InitKind::kConstant, 0, 0};
-    case InitKind::kOnes: return {InitKind::kConstant, 1, 0};
-    case InitKind::kConstant: return {InitKind::kConstant, field.a, 0};
-    case InitKind::kNormal: return {InitKind::kNormal, 0, field.a};
-    case InitKind::kUniform: return {InitKind::kUniform, -field.a, field.a};
+    case InitKind::kZeros:
+      return {InitKind::kConstant, 0, 0};
+    case InitKind::kOnes:
+      return {InitKind::kConstant, 1, 0};
+    case InitKind::kConstant:
+      return {InitKind::kConstant, field.a, 0};
+    case InitKind::kNormal:
+      return {InitKind::kNormal, 0, field.a};
+    case InitKind::kUniform:
+      return {InitKind::kUniform, -field.a, field.a};
     case InitKind::kKaiming: {
       double fan_in = 1;
       for (size_t i = 0; i + 1 < field.shape.size(); ++i) {

@@ -111,9 +111,12 @@ int64_t ByteSize(tensor::DType dtype, const tensor::Shape& shape) {
 
 std::string_view NodeKindName(NodeKind kind) {
   switch (kind) {
-    case NodeKind::kStorage: return "storage";
-    case NodeKind::kMemory: return "memory";
-    case NodeKind::kCompute: return "compute";
+    case NodeKind::kStorage:
+      return "storage";
+    case NodeKind::kMemory:
+      return "memory";
+    case NodeKind::kCompute:
+      return "compute";
   }
   return "";
 }

@@ -22,21 +22,21 @@ enum class NodeKind : uint8_t { kStorage, kMemory, kCompute };
 struct SystemNode {
   std::string name;
   NodeKind kind = NodeKind::kCompute;
-  int64_t capacity = 0;    // memory: bytes; storage: 0 when not stated
-  std::string isa;         // compute: x86_64, cuda, …
-  int64_t cores = 0;       // compute, CPU
-  int64_t vram = 0;        // compute, GPU: bytes
-  int64_t sm = 0;          // compute, GPU: multiprocessors
-  std::string arch;        // compute, GPU: sm_80, …
+  int64_t capacity = 0;               // memory: bytes; storage: 0 when not stated
+  std::string isa;                    // compute: x86_64, cuda, …
+  int64_t cores = 0;                  // compute, CPU
+  int64_t vram = 0;                   // compute, GPU: bytes
+  int64_t sm = 0;                     // compute, GPU: multiprocessors
+  std::string arch;                   // compute, GPU: sm_80, …
   std::vector<std::string> features;  // compute, CPU: avx2, fma, avx512f, …
   Span span;
 };
 
 struct Edge {
-  uint32_t from = 0;       // indices into System::nodes
+  uint32_t from = 0;  // indices into System::nodes
   uint32_t to = 0;
   bool both_ways = false;
-  double bandwidth = 0;    // bytes per second
+  double bandwidth = 0;  // bytes per second
   Span span;
 };
 
@@ -51,10 +51,10 @@ struct System {
 struct BoundField {
   std::string name;
   tensor::DType dtype = tensor::DType::kF32;
-  tensor::Shape shape;     // one sample
-  int64_t classes = 0;     // > 0: labels in [0, classes); printed as `labels(10)` after the domain
-  uint32_t storage = 0;    // node index
-  std::string path;        // folder with dataset.json, or files SPLIT.FIELD.EXT
+  tensor::Shape shape;   // one sample
+  int64_t classes = 0;   // > 0: labels in [0, classes); printed as `labels(10)` after the domain
+  uint32_t storage = 0;  // node index
+  std::string path;      // folder with dataset.json, or files SPLIT.FIELD.EXT
   Span span;
 };
 struct BoundData {
@@ -75,7 +75,7 @@ struct StateField {
   Span span;
 };
 
-struct Reference {         // a stage, graph, pipeline or actor by its name
+struct Reference {  // a stage, graph, pipeline or actor by its name
   std::string name;
   Span span;
 };
@@ -122,8 +122,8 @@ enum class SampleKind : uint8_t { kEpochShuffle, kSequential };
 struct Sampling {
   SampleKind kind = SampleKind::kEpochShuffle;
   std::string data;
-  std::string split;       // "train", "test"
-  int64_t rows = 0;        // in the split, as the schedule was planned for; 0: not stated
+  std::string split;  // "train", "test"
+  int64_t rows = 0;   // in the split, as the schedule was planned for; 0: not stated
   int64_t batch = 1;
   bool drop_last = false;
   Span span;
@@ -133,20 +133,20 @@ enum class StatementKind : uint8_t { kAlloc, kRead, kCopy, kForward, kDrop };
 // The body of a stage; buffers are linear: each is forwarded or dropped exactly once on each path.
 struct Statement {
   StatementKind kind = StatementKind::kAlloc;
-  std::string buffer;               // alloc: defines; read, copy: destination; drop: the buffer
-  uint32_t region = 0;              // alloc: memory node
+  std::string buffer;   // alloc: defines; read, copy: destination; drop: the buffer
+  uint32_t region = 0;  // alloc: memory node
   tensor::DType dtype = tensor::DType::kF32;  // alloc
-  tensor::Shape shape;              // alloc
-  std::string data, field;          // read: which field; kValidField is the batch's mask
-  std::string source;               // copy
-  std::string target, handler;      // forward: stage, graph, or actor.handler
-  std::vector<std::string> buffers; // forward: in order
+  tensor::Shape shape;                        // alloc
+  std::string data, field;                    // read: which field; kValidField is the batch's mask
+  std::string source;                         // copy
+  std::string target, handler;                // forward: stage, graph, or actor.handler
+  std::vector<std::string> buffers;           // forward: in order
   Span span;
 };
 
 struct BufferParam {
   std::string name;
-  uint32_t region = 0;              // buf<region>
+  uint32_t region = 0;  // buf<region>
   tensor::DType dtype = tensor::DType::kF32;
   tensor::Shape shape;
   Span span;
@@ -155,7 +155,7 @@ struct BufferParam {
 struct Stage {
   std::string name;
   uint32_t node = 0;
-  bool samples = false;             // a source: it draws batches of rows
+  bool samples = false;  // a source: it draws batches of rows
   Sampling sampling;
   std::vector<BufferParam> params;
   std::vector<Statement> body;
@@ -164,15 +164,15 @@ struct Stage {
 
 struct Pipeline {
   std::string name;
-  std::vector<Reference> links;     // stages and graphs in order; an actor handler as "actor.message"
+  std::vector<Reference> links;  // stages and graphs in order; an actor handler as "actor.message"
   Span span;
 };
 
 // How metrics are read from graph outputs: value = Σ numerator / Σ denominator over the period.
 struct Metric {
-  std::string name;        // loss, accuracy
-  std::string split;       // train, test
-  std::string graph;       // tensor_graph whose outputs these are
+  std::string name;   // loss, accuracy
+  std::string split;  // train, test
+  std::string graph;  // tensor_graph whose outputs these are
   std::string numerator;
   std::string denominator;
   Span span;
@@ -180,10 +180,10 @@ struct Metric {
 
 struct Phase {
   std::string name;
-  std::string pipeline;    // trained
-  int64_t epochs = 0;      // one of epochs, steps is positive
+  std::string pipeline;  // trained
+  int64_t epochs = 0;    // one of epochs, steps is positive
   int64_t steps = 0;
-  std::string eval;        // pipeline run after every `eval_every` epochs; "" for none
+  std::string eval;  // pipeline run after every `eval_every` epochs; "" for none
   int64_t eval_every = 1;
   int64_t checkpoint_every = 0;  // epochs; 0: only at the end
   Span span;

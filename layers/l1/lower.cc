@@ -26,9 +26,9 @@ constexpr char kTrainGraph[] = "forward_backward";
 constexpr char kEvalGraph[] = "evaluate";
 
 // The part of a graph that some outputs need, with its inputs in a given order. An input that is to
-// be `ones` becomes a constant. A scalar constant becomes a literal in each user that can be written
-// so, made just before the user: that is where the parser makes it, and so a program that is read
-// back from its text is the same node by node.
+// be `ones` becomes a constant. A scalar constant becomes a literal in each user that can be
+// written so, made just before the user: that is where the parser makes it, and so a program that
+// is read back from its text is the same node by node.
 struct Part {
   std::vector<NodeId> arguments;  // stay inputs, needed or not
   std::vector<NodeId> state;      // stay inputs where needed
@@ -106,7 +106,9 @@ double CountFlops(const Graph& derived) {
     const double elements = static_cast<double>(tensor::NumElements(node.shape));
     switch (tensor::Definition(node.op).op_class) {
       case tensor::OpClass::kElementwise:
-      case tensor::OpClass::kIndexing: flops += elements; break;
+      case tensor::OpClass::kIndexing:
+        flops += elements;
+        break;
       case tensor::OpClass::kReduction:
         flops += static_cast<double>(tensor::NumElements(graph.node(node.inputs[0]).shape));
         break;
@@ -114,7 +116,8 @@ double CountFlops(const Graph& derived) {
         flops += 2 * elements * static_cast<double>(graph.node(node.inputs[0]).shape.back());
         break;
       case tensor::OpClass::kLeaf:
-      case tensor::OpClass::kMovement: break;
+      case tensor::OpClass::kMovement:
+        break;
     }
   }
   return flops;
@@ -165,9 +168,12 @@ std::vector<tensor::Output> OutputsOf(const Graph& graph,
 
 InitKind InitOf(const l2::Parameter& parameter) {
   switch (parameter.init) {
-    case l2::Init::kZeros: return InitKind::kZeros;
-    case l2::Init::kOnes: return InitKind::kOnes;
-    case l2::Init::kKaimingNormal: return InitKind::kKaiming;
+    case l2::Init::kZeros:
+      return InitKind::kZeros;
+    case l2::Init::kOnes:
+      return InitKind::kOnes;
+    case l2::Init::kKaimingNormal:
+      return InitKind::kKaiming;
   }
   return InitKind::kZeros;
 }
@@ -313,8 +319,8 @@ class Lowering {
     for (const l2::UpdateStateField& field : update_.state) {
       demand.state_bytes += static_cast<double>(ByteSize(field.dtype, field.shape));
     }
-    PlacementResult placed = Place(options_.system, demand, options_.isas,
-                                   options_.pipeline_depth, options_.search);
+    PlacementResult placed =
+        Place(options_.system, demand, options_.isas, options_.pipeline_depth, options_.search);
     result_.explanation = std::move(placed.explanation);
     result_.failure = std::move(placed.failure);
     if (!placed.placement) return false;
@@ -528,8 +534,8 @@ class Lowering {
     program_.graphs.push_back(std::move(tensor_graph));
   }
 
-  void AddPipeline(const std::string& name, const std::string& loader,
-                   const std::string& transfer, const std::string& graph) {
+  void AddPipeline(const std::string& name, const std::string& loader, const std::string& transfer,
+                   const std::string& graph) {
     Pipeline pipeline;
     pipeline.name = name;
     pipeline.links = {{loader, {}}};

@@ -246,8 +246,8 @@ class Placer {
     const uint32_t memory = LocalMemories(system_, node).front();
     double rate = 0;
     for (const Edge& edge : system_.edges) {
-      const bool between = (edge.from == node && edge.to == memory) ||
-                           (edge.from == memory && edge.to == node);
+      const bool between =
+          (edge.from == node && edge.to == memory) || (edge.from == memory && edge.to == node);
       if (between) rate = std::max(rate, edge.bandwidth);
     }
     return rate;
@@ -302,9 +302,7 @@ class Placer {
     egraph::ParetoOptions options;
     options.components = 2;
     options.max_work = options_.budget.work;
-    options.node_cost = [&](const EGraphView& view, ENodeRef n) {
-      return NodeCost(view, n, held);
-    };
+    options.node_cost = [&](const EGraphView& view, ENodeRef n) { return NodeCost(view, n, held); };
     const egraph::ParetoResult result = egraph::ParetoExtract(*view_, root_, options);
     result_.explanation.report.work += result.considered;
     std::vector<Scored> front;
@@ -343,8 +341,7 @@ class Placer {
   }
 
   search::CostVector CostOf(const Plan& plan) const {
-    return {{"step_time", plan.time, "s", "analytical"},
-            {"bytes", plan.bytes, "B", "analytical"}};
+    return {{"step_time", plan.time, "s", "analytical"}, {"bytes", plan.bytes, "B", "analytical"}};
   }
 
   static std::string DecisionId(const std::string& op) { return "l1/node." + op; }
@@ -409,9 +406,10 @@ class Placer {
     const auto& [held, depth] = *holds;
     const auto best = Best(held, depth);
     if (!best) {
-      Fail("no path of edges carries the batch and the state to where they are needed, or the "
-           "staging buffers do not fit",
-           "add the missing edges, or make the batch smaller");
+      Fail(
+          "no path of edges carries the batch and the state to where they are needed, or the "
+          "staging buffers do not fit",
+          "add the missing edges, or make the batch smaller");
       return;
     }
     const double terms = egraph::CountTerms(*view_, root_) * static_cast<double>(max_depth_);
@@ -439,7 +437,7 @@ class Placer {
     loser.difference = search::Difference(loser.cost, decision.cost);
     const double load = plan.placed.load - winner.placed.load;
     const double compute = plan.placed.compute - winner.placed.compute;
-    loser.decided_by = plan.time == winner.time ? "bytes"
+    loser.decided_by = plan.time == winner.time     ? "bytes"
                        : plan.depth != winner.depth ? "step_time (no overlap of load and compute)"
                        : load > compute             ? "step_time (loading)"
                                                     : "step_time (computing)";

@@ -22,12 +22,12 @@ struct StepDemand {
 };
 
 struct Placement {
-  uint32_t storage = 0;  // where the data lie
-  uint32_t loader = 0;   // the compute node whose stages draw batches
-  uint32_t staging = 0;  // the memory that the loader fills
-  uint32_t model = 0;    // forward, backward and evaluation
-  uint32_t resident = 0; // the memory that the model reads
-  uint32_t update = 0;   // the actor with the state
+  uint32_t storage = 0;   // where the data lie
+  uint32_t loader = 0;    // the compute node whose stages draw batches
+  uint32_t staging = 0;   // the memory that the loader fills
+  uint32_t model = 0;     // forward, backward and evaluation
+  uint32_t resident = 0;  // the memory that the model reads
+  uint32_t update = 0;    // the actor with the state
   int64_t pipeline_depth = 1;
 };
 

@@ -25,12 +25,18 @@ std::string Domain(tensor::DType dtype, const tensor::Shape& shape) {
 
 std::string InitText(const StateField& field) {
   switch (field.init) {
-    case InitKind::kZeros: return "zeros";
-    case InitKind::kOnes: return "ones";
-    case InitKind::kKaiming: return "kaiming";
-    case InitKind::kConstant: return "constant(" + PrintReal(field.a) + ")";
-    case InitKind::kNormal: return "normal(" + PrintReal(field.a) + ")";
-    case InitKind::kUniform: return "uniform(" + PrintReal(field.a) + ")";
+    case InitKind::kZeros:
+      return "zeros";
+    case InitKind::kOnes:
+      return "ones";
+    case InitKind::kKaiming:
+      return "kaiming";
+    case InitKind::kConstant:
+      return "constant(" + PrintReal(field.a) + ")";
+    case InitKind::kNormal:
+      return "normal(" + PrintReal(field.a) + ")";
+    case InitKind::kUniform:
+      return "uniform(" + PrintReal(field.a) + ")";
   }
   return "";
 }
@@ -103,9 +109,9 @@ class ProgramPrinter {
       out_.Open("edges {");
       rows.clear();
       for (const Edge& edge : system.edges) {
-        rows.push_back({NodeName(edge.from) + (edge.both_ways ? " <-> " : " -> ") +
-                            NodeName(edge.to),
-                        " : bandwidth " + support::PrintRate(edge.bandwidth)});
+        rows.push_back(
+            {NodeName(edge.from) + (edge.both_ways ? " <-> " : " -> ") + NodeName(edge.to),
+             " : bandwidth " + support::PrintRate(edge.bandwidth)});
       }
       out_.Rows(rows);
       out_.Close("}");
@@ -173,8 +179,8 @@ class ProgramPrinter {
     out_.Open("stage " + stage.name + " on " + NodeName(stage.node) + " {");
     if (stage.samples) {
       const Sampling& s = stage.sampling;
-      std::string text = "sample: " + std::string(SampleKindName(s.kind)) + "(" + s.data +
-                         ", split: " + s.split;
+      std::string text =
+          "sample: " + std::string(SampleKindName(s.kind)) + "(" + s.data + ", split: " + s.split;
       if (s.rows > 0) text += ", rows: " + std::to_string(s.rows);
       text += ", batch: " + std::to_string(s.batch);
       text += std::string(", drop_last: ") + (s.drop_last ? "true" : "false") + ")";
@@ -213,8 +219,10 @@ class ProgramPrinter {
         return out_.Line("read(" + s.buffer + ", " + s.data + "." + s.field + ")");
       case StatementKind::kCopy:
         return out_.Line("copy(" + s.buffer + ", " + s.source + ")");
-      case StatementKind::kForward: return out_.Line(Forward(s));
-      case StatementKind::kDrop: return out_.Line("Drop(" + s.buffer + ")");
+      case StatementKind::kForward:
+        return out_.Line(Forward(s));
+      case StatementKind::kDrop:
+        return out_.Line("Drop(" + s.buffer + ")");
     }
   }
 

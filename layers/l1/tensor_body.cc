@@ -174,8 +174,9 @@ std::optional<NodeId> TensorBody::ParseExpression(const std::string& name) {
 std::optional<NodeId> TensorBody::ResolveName(const Name& name) {
   if (const auto assigned = assigned_.find(name.text); assigned != assigned_.end()) {
     Error(name.span, "'" + name.text + "' is read after it is assigned", Kind::kSafety)
-        .With({assigned->second, "it is assigned here; a read sees the state as the message "
-                                 "found it"})
+        .With({assigned->second,
+               "it is assigned here; a read sees the state as the message "
+               "found it"})
         .Fix("bind the new value with let, use that, and assign at the end");
     return std::nullopt;
   }

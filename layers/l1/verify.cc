@@ -37,7 +37,8 @@ struct BufferInfo {
 
 std::map<std::string, BufferInfo> BuffersOf(const Stage& stage) {
   std::map<std::string, BufferInfo> buffers;
-  for (const BufferParam& p : stage.params) buffers[p.name] = {{p.dtype, p.shape}, p.region, p.span};
+  for (const BufferParam& p : stage.params)
+    buffers[p.name] = {{p.dtype, p.shape}, p.region, p.span};
   for (const Statement& s : stage.body) {
     if (s.kind == StatementKind::kAlloc) buffers[s.buffer] = {{s.dtype, s.shape}, s.region, s.span};
   }
@@ -50,11 +51,16 @@ std::string TargetOf(const Statement& forward) {
 
 std::string PrintStatement(const Statement& s) {
   switch (s.kind) {
-    case StatementKind::kAlloc: return "let " + s.buffer;
-    case StatementKind::kRead: return "read(" + s.buffer + ")";
-    case StatementKind::kCopy: return "copy(" + s.buffer + ", " + s.source + ")";
-    case StatementKind::kForward: return "forward(" + TargetOf(s) + ")";
-    case StatementKind::kDrop: return "Drop(" + s.buffer + ")";
+    case StatementKind::kAlloc:
+      return "let " + s.buffer;
+    case StatementKind::kRead:
+      return "read(" + s.buffer + ")";
+    case StatementKind::kCopy:
+      return "copy(" + s.buffer + ", " + s.source + ")";
+    case StatementKind::kForward:
+      return "forward(" + TargetOf(s) + ")";
+    case StatementKind::kDrop:
+      return "Drop(" + s.buffer + ")";
   }
   return "";
 }
@@ -156,12 +162,14 @@ class Verifier {
   void CheckTransfers() {
     const auto placed = [&](uint32_t node, Span span, const std::string& what) {
       if (system().nodes[node].kind != NodeKind::kCompute) {
-        Error(Kind::kSafety, span, what + " is placed on '" + NodeName(node) + "', which is a " +
-                                       std::string(NodeKindName(system().nodes[node].kind)) +
-                                       " node and cannot compute");
+        Error(Kind::kSafety, span,
+              what + " is placed on '" + NodeName(node) + "', which is a " +
+                  std::string(NodeKindName(system().nodes[node].kind)) +
+                  " node and cannot compute");
       } else if (LocalMemories(system(), node).empty()) {
-        Error(Kind::kSafety, span, what + " is placed on '" + NodeName(node) +
-                                       "', which has no edge to a memory node and no vram");
+        Error(Kind::kSafety, span,
+              what + " is placed on '" + NodeName(node) +
+                  "', which has no edge to a memory node and no vram");
       }
     };
     for (const Actor& a : program_.actors) placed(a.node, a.span, "actor '" + a.name + "'");
@@ -430,9 +438,8 @@ class Verifier {
     const Receiver receiver = *FindReceiver(next.name);
     for (const Receiver::Slot& slot : receiver.slots) {
       const auto& outputs = graph.graph.outputs();
-      const auto output = std::find_if(outputs.begin(), outputs.end(), [&](const auto& o) {
-        return o.name == slot.name;
-      });
+      const auto output = std::find_if(outputs.begin(), outputs.end(),
+                                       [&](const auto& o) { return o.name == slot.name; });
       if (output == outputs.end()) {
         Error(Kind::kSafety, next.span,
               "'" + next.name + "' takes '" + slot.name + "', which is no output of '" +
@@ -457,9 +464,8 @@ class Verifier {
       for (const auto& [actor_name, window_name] : graph.reads) {
         const Actor* actor = FindActor(program_, actor_name);
         const Window* window = FindWindow(*actor, window_name);
-        const bool granted =
-            std::any_of(window->readers.begin(), window->readers.end(),
-                        [&](const Reference& r) { return r.name == graph.name; });
+        const bool granted = std::any_of(window->readers.begin(), window->readers.end(),
+                                         [&](const Reference& r) { return r.name == graph.name; });
         if (!granted) {
           Error(Kind::kSafety, graph.span,
                 "tensor graph '" + graph.name + "' reads window '" + actor_name + "." +
@@ -601,8 +607,8 @@ class Verifier {
         if (Share(graph.node, actor->node)) continue;
         Error(Kind::kConsistency, graph.span,
               "tensor graph '" + graph.name + "' on '" + NodeName(graph.node) +
-                  "' reads the state of actor '" + actor_name + "' on '" +
-                  NodeName(actor->node) + "', but they share no memory")
+                  "' reads the state of actor '" + actor_name + "' on '" + NodeName(actor->node) +
+                  "', but they share no memory")
             .With({actor->span, "the actor is declared here"});
       }
     }
@@ -620,13 +626,12 @@ class Verifier {
       const BufferInfo& buffer = buffers.at(s.buffers[i]);
       const auto expected = receiver.slots[i].region;
       if (expected ? buffer.region == *expected : IsLocal(receiver.node, buffer.region)) continue;
-      const std::string wanted =
-          expected ? "buf<" + NodeName(*expected) + ">"
-                   : "a buffer in " + MemoriesText(receiver.node) + ", next to '" +
-                         NodeName(receiver.node) + "'";
+      const std::string wanted = expected ? "buf<" + NodeName(*expected) + ">"
+                                          : "a buffer in " + MemoriesText(receiver.node) +
+                                                ", next to '" + NodeName(receiver.node) + "'";
       Error(Kind::kConsistency, s.span,
-            "'" + s.buffers[i] + "' is buf<" + NodeName(buffer.region) + ">, but '" +
-                TargetOf(s) + "' takes " + wanted)
+            "'" + s.buffers[i] + "' is buf<" + NodeName(buffer.region) + ">, but '" + TargetOf(s) +
+                "' takes " + wanted)
           .With({buffer.span, "'" + s.buffers[i] + "' gets its region here"})
           .Fix("copy it to a buffer there first");
     }
@@ -635,8 +640,8 @@ class Verifier {
   void CheckGraphRegions(const TensorGraph& graph, const Receiver& receiver,
                          const Reference& next) {
     for (const Receiver::Slot& slot : receiver.slots) {
-      const bool ok = slot.region ? IsLocal(graph.node, *slot.region)
-                                  : Share(graph.node, receiver.node);
+      const bool ok =
+          slot.region ? IsLocal(graph.node, *slot.region) : Share(graph.node, receiver.node);
       if (ok) continue;
       Error(Kind::kConsistency, next.span,
             "'" + slot.name + "' is made in " + MemoriesText(graph.node) + " by '" + graph.name +
@@ -679,7 +684,9 @@ class Verifier {
           consumed[name] = s.span;
         };
         switch (s.kind) {
-          case StatementKind::kAlloc: live.insert(s.buffer); break;
+          case StatementKind::kAlloc:
+            live.insert(s.buffer);
+            break;
           case StatementKind::kRead:
             if (use(s.buffer)) filled.insert(s.buffer);
             break;
@@ -695,13 +702,15 @@ class Verifier {
               take(name);
             }
             break;
-          case StatementKind::kDrop: take(s.buffer); break;
+          case StatementKind::kDrop:
+            take(s.buffer);
+            break;
         }
       }
       for (const std::string& name : live) {
-        Error(Kind::kLiveness, buffers.at(name).span,
-              "buffer '" + name + "' of stage '" + stage.name +
-                  "' is neither forwarded nor dropped")
+        Error(
+            Kind::kLiveness, buffers.at(name).span,
+            "buffer '" + name + "' of stage '" + stage.name + "' is neither forwarded nor dropped")
             .With({stage.span, "on the path " + path + " -> end"})
             .Fix("forward it, or end with Drop(" + name + ")");
       }
@@ -774,8 +783,8 @@ class Verifier {
       if (used[memory] <= capacity) continue;
       Error(Kind::kResourceBound, actor.span,
             "the state of actor '" + actor.name + "' needs " +
-                support::PrintBytes(static_cast<int64_t>(std::min(used[memory], 9e18))) +
-                " in '" + NodeName(memory) + "', which has " +
+                support::PrintBytes(static_cast<int64_t>(std::min(used[memory], 9e18))) + " in '" +
+                NodeName(memory) + "', which has " +
                 support::PrintBytes(BufferCapacity(system().nodes[memory])))
           .With({system().nodes[memory].span, "'" + NodeName(memory) + "' is declared here"});
     }

@@ -2,8 +2,8 @@
 //
 //   safety        topology consistency    edges join nodes; a path exists for every transfer
 //   safety        reference resolution    every name is declared; what runs is scheduled
-//   safety        forwarding signatures   arity, dtype and shape agree where buffers are handed over
-//   safety        window separation       who reads an actor's state has a window, and is done
+//   safety        forwarding signatures   arity, dtype and shape agree where buffers are handed
+//   over safety        window separation       who reads an actor's state has a window, and is done
 //                                         before the step's message arrives
 //   consistency   shape propagation       tensor ops fit (reported by the parser, at the op), and
 //                                         state and window fields have their declared types

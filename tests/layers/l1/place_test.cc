@@ -212,16 +212,17 @@ TEST(L1PlaceTest, AgreesWithBruteForceOnRandomSystems) {
       if (m == 0 || below(2) == 0) {
         edges += "ssd_0 -> " + ram + " : bandwidth " + std::to_string(1 + below(4)) + "GB/s\n";
       }
-      nodes += "node cpu_" + std::to_string(m) + " { kind: compute, isa: x86_64, cores: " +
-               std::to_string(1 + below(16)) + " }\n";
+      nodes += "node cpu_" + std::to_string(m) +
+               " { kind: compute, isa: x86_64, cores: " + std::to_string(1 + below(16)) + " }\n";
       edges += ram + " <-> cpu_" + std::to_string(m) + " : bandwidth " +
                std::to_string(5 + below(50)) + "GB/s\n";
       if (m > 0) edges += "cpu_0 <-> cpu_1 : bandwidth " + std::to_string(1 + below(20)) + "GB/s\n";
     }
     for (int g = 0; g < below(3); ++g) {
       const std::string gpu = "gpu_" + std::to_string(g);
-      nodes += "node " + gpu + " { kind: compute, isa: cuda, vram: 8GB, sm: " +
-               std::to_string(1 + below(80)) + " }\n";
+      nodes += "node " + gpu +
+               " { kind: compute, isa: cuda, vram: 8GB, sm: " + std::to_string(1 + below(80)) +
+               " }\n";
       edges += "cpu_" + std::to_string(below(memories)) + " <-> " + gpu + " : bandwidth " +
                std::to_string(1 + below(32)) + "GB/s\n";
     }
@@ -251,7 +252,8 @@ TEST(L1PlaceTest, TheSameInputGivesTheSameBytes) {
   const System system = GpuBox();
   const std::string once =
       search::RenderExplanationJson(Place(system, Demand(1), kBoth, 2, {}).explanation);
-  EXPECT_EQ(once, search::RenderExplanationJson(Place(system, Demand(1), kBoth, 2, {}).explanation));
+  EXPECT_EQ(once,
+            search::RenderExplanationJson(Place(system, Demand(1), kBoth, 2, {}).explanation));
 }
 
 TEST(L1DiscoverTest, TheHostIsAProperSystem) {

@@ -14,7 +14,8 @@ namespace {
 std::string LinearText() { return ReadText("tests/layers/l1/programs/linear.l1"); }
 
 TEST(L1TextTest, ACanonicalTextPrintsAsItIs) {
-  for (const char* path : {"tests/layers/l1/programs/linear.l1", "tests/layers/l1/golden/mnist.l1"}) {
+  for (const char* path :
+       {"tests/layers/l1/programs/linear.l1", "tests/layers/l1/golden/mnist.l1"}) {
     const std::string text = ReadText(path);
     const auto program = ParseText(text);
     ASSERT_TRUE(program) << path;
@@ -116,8 +117,9 @@ TEST(L1TextTest, ASystemAloneIsAFragment) {
   EXPECT_FALSE(IsSystemFragment(*ParseText(LinearText())));
   std::string errors;
   EXPECT_FALSE(ParseText("# l3c l1 v1\n", &errors));
-  EXPECT_EQ(errors,
-            "test.l1: error[safety]: there is no system: an L1 file says what hardware it is for\n");
+  EXPECT_EQ(
+      errors,
+      "test.l1: error[safety]: there is no system: an L1 file says what hardware it is for\n");
 }
 
 TEST(L1TextTest, AnotherLayersFileIsRefused) {
@@ -159,15 +161,22 @@ TEST(L1TextTest, HostileInputEndsInAnError) {
 TEST(L1TextTest, DamagedProgramsAreRefusedOrUnderstood) {
   const std::string text = LinearText();
   std::mt19937 random(1);
-  const char* kPieces[] = {"}", "{", "(", ")", ",", " x ", " 0 ", " -1 ", "let ", "1e999", ":", "[]"};
+  const char* kPieces[] = {"}",   "{",    "(",    ")",     ",", " x ",
+                           " 0 ", " -1 ", "let ", "1e999", ":", "[]"};
   for (int round = 0; round < 3000; ++round) {
     std::string damaged = text;
     const size_t at = random() % damaged.size();
     const size_t length = random() % 12;
     switch (random() % 3) {
-      case 0: damaged.erase(at, length); break;
-      case 1: damaged.insert(at, kPieces[random() % std::size(kPieces)]); break;
-      default: damaged.replace(at, length, kPieces[random() % std::size(kPieces)]); break;
+      case 0:
+        damaged.erase(at, length);
+        break;
+      case 1:
+        damaged.insert(at, kPieces[random() % std::size(kPieces)]);
+        break;
+      default:
+        damaged.replace(at, length, kPieces[random() % std::size(kPieces)]);
+        break;
     }
     std::string errors;
     const auto program = ParseText(damaged, &errors);

@@ -1,0 +1,148 @@
+// The parser of L1, split over the parse_*.cc files by declaration; resolve.cc is its second pass.
+//
+// A file is read in two passes. The first reads everything but the bodies of handlers and tensor
+// graphs, which it leaves as spans; so a body may rely on anything that stands in the file, before
+// it or after: the windows of an actor, or the buffers that a stage forwards to a graph whose
+// arguments are written without types. Nodes and data are declared before their use.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "layers/l1/ir.h"
+#include "layers/support/parser.h"
+
+namespace l3c::l1 {
+
+using support::Kind;
+using support::Name;
+
+struct Type {
+  tensor::DType dtype = tensor::DType::kF32;
+  tensor::Shape shape;
+};
+
+class ProgramParser : public support::ParserBase {
+ public:
+  using ParserBase::ParserBase;
+
+  std::optional<Program> Parse();
+
+ private:
+  // What the first pass leaves for the second.
+  struct RawArg {
+    Name name;
+    std::optional<Type> type;
+  };
+  struct RawGraph {
+    std::vector<RawArg> args;
+    std::vector<std::pair<Name, Name>> reads;
+    std::vector<Name> outputs;
+    Span body;
+  };
+  struct RawHandler {
+    size_t actor = 0;
+    size_t handler = 0;
+    std::vector<RawArg> args;
+    Span body;
+  };
+  struct MetricNames {
+    Name graph, numerator, denominator;
+  };
+
+  // ---- Blocks and names (parse.cc) --------------------------------------------------------------
+  void Unexpected();
+  // Reports a second declaration of a name in one of the name spaces.
+  bool Declare(std::map<std::string, Span>& space, const Name& name, std::string_view what);
+  bool AtMargin();
+  // `{ field … }`, at the brace; a bad field is skipped, and the next one read.
+  bool Block(const std::function<bool()>& field);
+  bool ParseReference(std::vector<Reference>& references, std::string_view what);
+
+  // ---- Systems and data (parse_system.cc) ------------------------------------------------------
+  void ParseSystem();
+  bool ParseNode();
+  bool ParseNodeProperty(const Name& property, SystemNode& node);
+  bool CheckNode(const SystemNode& node);
+  bool ParseEdge();
+  std::optional<uint32_t> ExpectNode(std::string_view what);
+  std::optional<uint32_t> ResolveNode(const Name& name);
+  std::optional<Type> ParseDomain();
+  bool CheckShape(const tensor::Shape& shape, Span span);
+  void ParseData();
+  bool ParseField(BoundData& data, std::map<std::string, Span>& fields);
+
+  // ---- Actors (parse_actor.cc) -----------------------------------------------------------------
+  void ParseActor();
+  bool ParseState(Actor& actor, std::map<std::string, Span>& states);
+  bool ParseInit(StateField& field);
+  bool ParseWindow(Actor& actor, std::map<std::string, Span>& windows,
+                   std::vector<std::pair<size_t, Name>>& window_fields);
+  bool ParseHandler(Actor& actor, std::map<std::string, Span>& messages,
+                    std::vector<RawHandler>& handlers);
+
+  // ---- Stages (parse_stage.cc) -----------------------------------------------------------------
+  void ParseStage();
+  const BoundData* ResolveData(const Name& name);
+  bool ParseSampling(Sampling& sampling);
+  std::optional<Statement> ParseExit();
+  bool ParseProcess(Stage& stage);
+  void CheckSignature(const std::vector<Statement>& promised, const std::vector<Statement>& done,
+                      Span span);
+  std::optional<Statement> ParseStatement(std::map<std::string, Span>& names);
+
+  // ---- Graphs (parse_graph.cc) -----------------------------------------------------------------
+  void ParseGraph();
+  bool ParseArgs(std::vector<RawArg>& args);
+  // `{ … }` unread; nothing when it is not closed.
+  std::optional<Span> TakeBody();
+
+  // ---- Pipelines, schedule (parse_schedule.cc) -------------------------------------------------
+  void ParsePipeline();
+  void ParseSchedule();
+  bool ParseScheduleField(const Name& field, Schedule& schedule);
+  bool ParseLabelled(std::string_view what, Name& name, std::set<std::string>& seen,
+                     const std::vector<std::string>& labels,
+                     const std::function<bool(const std::string&)>& value);
+  bool ParsePhase(Schedule& schedule);
+  bool ParseMetric(Schedule& schedule);
+
+  // ---- Second pass (resolve.cc) ----------------------------------------------------------------
+  std::optional<Type> ForwardedType(const std::string& unit, size_t position,
+                                    const std::string& name);
+  bool AddArguments(tensor::Graph& graph, const std::vector<RawArg>& args, const std::string& unit);
+  bool AddState(tensor::Graph& graph, const StateField& field, const std::vector<RawArg>& args);
+  void BuildGraphs();
+  void BuildHandlers();
+  static void DropUnusedState(tensor::Graph& graph, const std::vector<std::string>& args);
+  template <typename T>
+  static std::vector<std::string> NamesOf(const std::vector<T>& items) {
+    std::vector<std::string> names;
+    for (const T& item : items) names.push_back(item.name);
+    return names;
+  }
+  std::vector<std::string> Units() const;
+  void ResolveIn(const std::vector<Reference>& references, std::string_view what,
+                 const std::vector<std::string>& candidates);
+  void ResolveReferences();
+
+  Program program_;
+  bool system_seen_ = false;
+  bool schedule_seen_ = false;
+  std::map<std::string, Span> nodes_, data_, units_, pipelines_;
+  std::vector<RawGraph> graphs_;  // parallel to program_.graphs
+  std::vector<RawHandler> handlers_;
+  std::vector<Name> phase_pipelines_;
+  std::vector<MetricNames> metrics_;
+};
+
+// Words that begin a declaration.
+const std::vector<std::string>& Keywords();
+
+}  // namespace l3c::l1
