@@ -165,8 +165,8 @@ Evaluated EvaluateCe(const std::string& loss, const std::vector<double>& logits,
       "model m { in: d.x out: dist(" + n + ") }\n" +
       "loss l { ce: divergence(m.out, d.y) }\n goal: minimize(l)\n" +
       "methods for m { sample: epoch_shuffle(batch: 4)\n infer: sequential [ linear(" + n + ", " +
-      n + "), softmax ]\n backward: autodiff(mode: reverse)\n update: sgd(lr: 0.1)\n loss: " + loss +
-      " }");
+      n + "), softmax ]\n backward: autodiff(mode: reverse)\n update: sgd(lr: 0.1)\n loss: " +
+      loss + " }");
   const int64_t batch = static_cast<int64_t>(labels.size());
   ForwardGraph forward = ExpandForward(module, module.methods[0], batch);
   std::vector<double> identity(classes * classes, 0);
@@ -199,7 +199,8 @@ TEST(L2Losses, CrossEntropyIsTheMeanOverRealRows) {
   const std::vector<double> a = {1, 2, 0.5};
   const std::vector<double> b = {-1, 3, 2};
   const double nan = std::numeric_limits<double>::quiet_NaN();
-  const auto found = EvaluateCe("ce", {1, 2, 0.5, -1, 3, 2, nan, nan, nan}, {1, 2, 0}, {1, 1, 0}, 3);
+  const auto found =
+      EvaluateCe("ce", {1, 2, 0.5, -1, 3, 2, nan, nan, nan}, {1, 2, 0}, {1, 1, 0}, 3);
   EXPECT_NEAR(found.loss, -(LogSoftmax(a, 1) + LogSoftmax(b, 2)) / 2, 2e-7);
   EXPECT_NEAR(found.accuracy, 0.5, 2e-7);
 }
@@ -229,14 +230,15 @@ TEST(L2Metrics, OfEqualProbabilitiesTheLowestClassIsTheGuess) {
 
 TEST(L2Losses, TheNormTermsFollowTheirFormulas) {
   for (const char* p : {"1", "2"}) {
-    const Module module = Read(
-        std::string("data d { x : tensor(f32, [2]) y : tensor(f32, [2]) }\n"
-                    "model m { in: d.x out: tensor(f32, [2]) }\n"
-                    "loss l { fit: divergence(m.out, d.y), weight: 2.0\n"
-                    "  small: norm(m.params, p=") + p + "), weight: 0.5\n" +
-        "  low: norm(m.out, p=" + p + "), weight: 0.25 }\n goal: minimize(l)\n" +
-        "methods for m { sample: epoch_shuffle(batch: 2)\n infer: linear(2, 2)\n"
-        " backward: autodiff(mode: reverse)\n update: sgd(lr: 0.1) }");
+    const Module module =
+        Read(std::string("data d { x : tensor(f32, [2]) y : tensor(f32, [2]) }\n"
+                         "model m { in: d.x out: tensor(f32, [2]) }\n"
+                         "loss l { fit: divergence(m.out, d.y), weight: 2.0\n"
+                         "  small: norm(m.params, p=") +
+             p + "), weight: 0.5\n" + "  low: norm(m.out, p=" + p +
+             "), weight: 0.25 }\n goal: minimize(l)\n" +
+             "methods for m { sample: epoch_shuffle(batch: 2)\n infer: linear(2, 2)\n"
+             " backward: autodiff(mode: reverse)\n update: sgd(lr: 0.1) }");
     ForwardGraph forward = ExpandForward(module, module.methods[0], 2);
     const std::vector<Array> inputs = {
         Array::Floats(DType::kF32, {2, 2}, {1, 0, 0, 1}),
@@ -309,7 +311,8 @@ TEST(L2Gradients, AgreeWithFiniteDifferences) {
 }
 
 TEST(L2Estimate, CountsWhatTheLayersDo) {
-  const Module module = Read(std::string(testing::kMnistSpec) + std::string(testing::kMnistMethods));
+  const Module module =
+      Read(std::string(testing::kMnistSpec) + std::string(testing::kMnistMethods));
   const MethodEstimate estimate = EstimateMethod(module.methods[0]);
   EXPECT_EQ(estimate.parameters, 270346);
   EXPECT_EQ(estimate.batch, 128);

@@ -28,8 +28,8 @@ TEST(L2Text, PrintsTheTraceOfTheDocumentationAsItIsWritten) {
 }
 
 TEST(L2Text, ReadsTheTraceWithoutHeaderAndWithComments) {
-  const std::string text = "// a file\n" + std::string(kMnistSpec) + "# more\n" +
-                           std::string(kMnistMethods);
+  const std::string text =
+      "// a file\n" + std::string(kMnistSpec) + "# more\n" + std::string(kMnistMethods);
   EXPECT_EQ(PrintModule(Read(text)), Mnist());
 }
 

@@ -29,7 +29,8 @@ Form ParseUpdate(const std::string& text) {
 }
 
 // Two parameters under fixed gradients.
-const std::vector<Parameter> kParameters = {{"a", {2}, Init::kZeros, 0}, {"b", {1}, Init::kZeros, 0}};
+const std::vector<Parameter> kParameters = {{"a", {2}, Init::kZeros, 0},
+                                            {"b", {1}, Init::kZeros, 0}};
 
 std::vector<double> GradientAt(int step) {
   return {0.3 * std::sin(1.0 + step), -0.7 + 0.1 * step, 2.0 / (1 + step)};
@@ -122,9 +123,9 @@ TEST(L2Updates, TheScheduleWarmsUpAndDecays) {
                                                 : 1;
       rates.push_back(0.01 * std::min((s + 1) / 3.0, 1.0) * factor);
     }
-    ExpectSame(RunUpdate("schedule(warmup: 3, decay: " + decay + ", inner: adam(lr: 0.01))", total,
-                         total),
-               Adam(total, rates));
+    ExpectSame(
+        RunUpdate("schedule(warmup: 3, decay: " + decay + ", inner: adam(lr: 0.01))", total, total),
+        Adam(total, rates));
   }
 }
 

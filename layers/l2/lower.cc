@@ -1,0 +1,752 @@
+// The search for a method, in order:
+//
+//   1. Space         what the specification and the priors leave to choose from
+//   2. SpaceGraph    all candidates in one e-graph; counting them is a pass over it
+//   3. Best          for each batch and optimiser, the networks that none beats in steps, step time
+//                    and parameters; each of these with the best of the other choices is scored
+//   4. Top           the best few, for the next lowering to tell apart
+//   5. Explain       for each choice made, the best candidate under every other label of it
+//
+// Steps and time multiply, so no class has one best member: the front of (log steps, time) holds
+// the best for every such product. Everything but batch and optimiser changes steps alone, so its
+// best label does not depend on the network.
+#include "layers/l2/lower.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layers/l2/candidate.h"
+#include "layers/l2/form.h"
+#include "layers/l2/methods.h"
+#include "layers/l2/objective.h"
+#include "layers/l2/score.h"
+#include "layers/l2/space_graph.h"
+#include "layers/l2/updates.h"
+#include "layers/l2/verify.h"
+#include "layers/l3/domain.h"
+#include "layers/support/parser.h"
+#include "layers/support/printer.h"
+#include "layers/support/units.h"
+
+namespace l3c::l2 {
+namespace {
+
+using search::NoCandidates;
+using search::SearchFailure;
+using support::PrintInteger;
+
+struct Scored {
+  Choice choice;
+  Score score;
+};
+
+bool Better(const Scored& a, const Scored& b) {
+  return l2::Better(a.score, a.choice, b.score, b.choice);
+}
+
+// ---- 1. Space ----------------------------------------------------------------------------------
+
+class SpaceBuilder {
+ public:
+  SpaceBuilder(const l3::Module& spec, const Priors& priors, search::Explanation& explanation)
+      : explanation_(explanation) {
+    space_.spec = &spec;
+    space_.priors = priors;
+  }
+
+  std::optional<SearchFailure> Build() {
+    for (auto step : {&SpaceBuilder::TakeModel, &SpaceBuilder::TakeObjective,
+                      &SpaceBuilder::TakeHints, &SpaceBuilder::TakeBounds}) {
+      if (auto failure = (this->*step)()) return failure;
+    }
+    return std::nullopt;
+  }
+  Space Take() { return std::move(space_); }
+
+ private:
+  static SearchFailure None(std::string reason, std::string hint, Span where) {
+    return NoCandidates{std::move(reason), std::move(hint), where};
+  }
+
+  std::optional<SearchFailure> TakeModel() {
+    const l3::Module& spec = *space_.spec;
+    if (spec.models.size() != 1) {
+      return None("a method is searched for one model, the specification has " +
+                      std::to_string(spec.models.size()),
+                  "keep one model", spec.models.empty() ? Span{} : spec.models[1].span);
+    }
+    space_.model = &spec.models.front();
+    const l3::Model& model = *space_.model;
+    const l3::Domain* input = model.in.size() == 1 && model.in[0].kind == l3::Ref::Kind::kField
+                                  ? spec.DomainOf(model.in[0])
+                                  : nullptr;
+    if (input == nullptr) {
+      return None("model '" + model.name + "' reads something else than one field of data",
+                  "write 'in: data.field'", model.span);
+    }
+    if (input->kind == l3::Domain::Kind::kSequence || model.out.kind == l3::Domain::Kind::kSequence) {
+      return None("no layer supported now reads or writes a sequence",
+                  "use a tensor of fixed shape", model.span);
+    }
+    for (const l3::Property& property : model.properties) {
+      switch (property.kind) {
+        case l3::Property::Kind::kCausal:
+        case l3::Property::Kind::kAutoregressive:
+        case l3::Property::Kind::kEquivariant:
+          return None("no network of the layers supported now can be shown to be '" +
+                          std::string(l3::PropertyName(property.kind)) + "'",
+                      "leave out the property", property.span);
+        default:
+          break;
+      }
+    }
+    if (!spec.FindData(model.in[0].owner)->environment.empty()) {
+      return None("no way to sample an environment is supported now", "read data from files",
+                  model.span);
+    }
+    space_.input = l3::ExampleShape(*input);
+    space_.features = l3::NumElements(*input);
+    space_.outputs = l3::NumElements(model.out);
+    space_.distribution = model.out.kind == l3::Domain::Kind::kDist;
+    return std::nullopt;
+  }
+
+  std::optional<SearchFailure> TakeObjective() {
+    support::Diagnostics diagnostics;
+    auto objective = ResolveObjective(*space_.spec, space_.model->name, diagnostics);
+    if (!objective) {
+      const support::Diagnostic& first = diagnostics.all().front();
+      return None(first.message, first.fix.empty() ? first.label : first.fix, first.span);
+    }
+    space_.objective = std::move(*objective);
+    for (const ObjectiveTerm& term : space_.objective.terms) {
+      if (!term.has_loss) continue;
+      std::vector<size_t> fitting;
+      for (size_t l = 0; l < space_.priors.losses.size(); ++l) {
+        const auto& form = space_.priors.losses[l].form;
+        if (form && FindLoss(form->name)->accepts(term.target_kind)) fitting.push_back(l);
+      }
+      if (fitting.empty()) {
+        return None("no loss of the priors compares " + space_.model->name + ".out with " +
+                        l3::PrintRef(term.target),
+                    "write the L2 text by hand", term.term->span);
+      }
+      space_.fitting_losses.push_back(std::move(fitting));
+      space_.loss_terms.push_back(term.term->name);
+    }
+    return std::nullopt;
+  }
+
+  // A form given by an annotation instead of the search.
+  std::optional<SearchFailure> TakeHints() {
+    auto it = space_.spec->hints.find(space_.model->name);
+    if (it == space_.spec->hints.end()) return std::nullopt;
+    for (const support::EscapeHatch& hatch : it->second) {
+      if (hatch.layer != "l2") continue;
+      const std::map<std::string, Family> families = {{"sample", Family::kSample},
+                                                      {"update", Family::kUpdate},
+                                                      {"backward", Family::kBackward}};
+      auto family = families.find(hatch.directive);
+      if (family == families.end()) {
+        return None("the annotation l2::" + hatch.directive + " is not supported yet",
+                    "supported: l2::sample, l2::update, l2::backward", hatch.span);
+      }
+      const support::SourceFile text("annotation", hatch.args);
+      support::Diagnostics diagnostics(&text);
+      support::ParserBase parser(text, diagnostics);
+      auto form = ParseForm(parser, family->second);
+      if (form && !parser.AtEnd()) parser.ErrorExpected("the end of the annotation");
+      if (diagnostics.has_errors()) {
+        const support::Diagnostic& first = diagnostics.all().front();
+        return None(first.message, first.fix.empty() ? first.label : first.fix, hatch.span);
+      }
+      form->span = {};
+      Fix(family->second, std::move(*form));
+      explanation_.pruned.push_back({"other ways to " + hatch.directive,
+                                     support::PrintEscapeHatch(hatch), 0});
+    }
+    return std::nullopt;
+  }
+
+  void Fix(Family family, Form form) {
+    Priors& p = space_.priors;
+    if (family == Family::kSample) {
+      p.batches = {BatchOf(form)};
+      space_.fixed_sample = std::move(form);
+    } else if (family == Family::kUpdate) {
+      // One candidate of factor one: what is fixed ranks nothing.
+      OptimizerPrior fixed;
+      fixed.name = PrintForm(form, Family::kUpdate);
+      fixed.rates = {1};
+      fixed.forms = {form};
+      fixed.best_rate = 1;
+      p.optimizers = {std::move(fixed)};
+      p.warmups = {0};
+      p.decays = {{"constant", 1}};
+      space_.fixed_update = std::move(form);
+    }
+  }
+
+  std::optional<SearchFailure> TakeBounds() {
+    const Priors& p = space_.priors;
+    const int64_t known = static_cast<int64_t>(p.depth_factors.size());
+    const int64_t depth = space_.model->depth().value_or(known);
+    space_.max_stages = std::min(depth, known);
+    if (depth > known) {
+      explanation_.pruned.push_back({"chains of more than " + PrintInteger(known) + " stages",
+                                     "the priors cover no deeper plain chains",
+                                     static_cast<uint64_t>(depth - known)});
+    }
+    const int64_t bound = std::min(space_.model->width().value_or(p.max_width), p.max_width);
+    uint64_t above = 0;
+    for (int64_t w = 1; w <= p.max_width; w *= 2) {
+      if (w > bound) {
+        ++above;
+      } else if (w >= p.min_width || w * 2 > bound) {
+        // Below the usual least width only the widest that the bound leaves is tried.
+        space_.widths.push_back(w);
+      }
+    }
+    if (above > 0) {
+      explanation_.pruned.push_back({"hidden widths above " + PrintInteger(bound),
+                                     "width(" + PrintInteger(bound) + ")", above});
+    }
+    return std::nullopt;
+  }
+
+  search::Explanation& explanation_;
+  Space space_;
+};
+
+// ---- 3. to 5. ----------------------------------------------------------------------------------
+
+class Searcher {
+ public:
+  Searcher(const Space& space, const Scorer& scorer, SpaceGraph& graph,
+           const search::LoweringOptions& options)
+      : space_(space), scorer_(scorer), graph_(graph), options_(options) {
+    const std::string prefix = "l2/" + space.model->name + "/";
+    for (const auto& [id, label] : options.forced) {
+      if (id.starts_with("l2/")) forced_.required[id] = label;
+    }
+    prefix_ = prefix;
+  }
+
+  const Restriction& forced() const { return forced_; }
+  uint64_t scored() const { return scored_; }
+
+  // A forced choice that no candidate has.
+  std::optional<SearchFailure> CheckForced() const {
+    for (const auto& [id, label] : forced_.required) {
+      const auto labels = Labels(space_, id);
+      if (!labels) {
+        return NoCandidates{"there is no decision '" + id + "' to force",
+                            "decisions: " + support::Join(AllDecisionIds(space_)), {}};
+      }
+      if (std::find(labels->begin(), labels->end(), label) == labels->end()) {
+        return NoCandidates{"'" + label + "' is no choice of '" + id + "'",
+                            "choices: " + support::Join(*labels), {}};
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The best candidate under a restriction; nothing when none is legal.
+  std::optional<Scored> Best(const Restriction& restriction) {
+    struct Pair {
+      size_t batch, optimizer;
+      Choice rest;       // all but the network
+      double rest_log;   // its share of log steps
+      double bound;      // no candidate of the pair has a lower score
+    };
+    std::vector<Pair> pairs;
+    for (size_t b = 0; b < space_.priors.batches.size(); ++b) {
+      for (size_t o = 0; o < space_.priors.optimizers.size(); ++o) {
+        auto rest = BestRest(b, o, restriction);
+        if (!rest) continue;
+        pairs.push_back({b, o, rest->first, rest->second,
+                         rest->second + BestNetworkLog(b, o)});
+      }
+    }
+    std::stable_sort(pairs.begin(), pairs.end(),
+                     [](const Pair& a, const Pair& b) { return a.bound < b.bound; });
+    std::optional<Scored> best;
+    for (const Pair& pair : pairs) {
+      // A little slack: the bound and the score add the same numbers in another order.
+      if (best && pair.bound > std::log(best->score.time_to_target() / space_.priors.base_steps) +
+                                   1e-9) {
+        break;
+      }
+      for (const Choice& network : Networks(pair.batch, pair.optimizer, restriction, 1)) {
+        Choice choice = pair.rest;
+        choice.hidden = network.hidden;
+        Scored candidate{choice, scorer_.Evaluate(choice)};
+        ++scored_;
+        if (!best || Better(candidate, *best)) best = std::move(candidate);
+      }
+    }
+    return best;
+  }
+
+  // The `count` best, in order.
+  std::vector<Scored> Top(size_t count) {
+    std::vector<Scored> top;
+    auto keep = [&](Scored candidate) {
+      auto at = std::upper_bound(top.begin(), top.end(), candidate, Better);
+      if (static_cast<size_t>(at - top.begin()) >= count) return;
+      top.insert(at, std::move(candidate));
+      if (top.size() > count) top.pop_back();
+    };
+    for (size_t b = 0; b < space_.priors.batches.size(); ++b) {
+      for (size_t o = 0; o < space_.priors.optimizers.size(); ++o) {
+        const auto rests = RankedRests(b, o, forced_, count);
+        if (rests.empty()) continue;
+        const double bound = rests.front().second + BestNetworkLog(b, o);
+        if (top.size() == count &&
+            bound > std::log(top.back().score.time_to_target() / space_.priors.base_steps) + 1e-9) {
+          continue;
+        }
+        std::vector<Scored> networks;
+        for (Choice& network : Networks(b, o, forced_, count)) {
+          Choice choice = rests.front().first;
+          choice.hidden = std::move(network.hidden);
+          networks.push_back({choice, scorer_.Evaluate(choice)});
+          ++scored_;
+        }
+        std::sort(networks.begin(), networks.end(), Better);
+        if (networks.size() > count) networks.resize(count);
+        for (const Scored& network : networks) {
+          for (const auto& [rest, log] : rests) {
+            Choice choice = rest;
+            choice.hidden = network.choice.hidden;
+            keep({choice, scorer_.Evaluate(choice)});
+          }
+        }
+      }
+    }
+    return top;
+  }
+
+  // The first legal candidate in the fixed order of decisions and labels.
+  std::optional<Scored> First() {
+    Restriction so_far = forced_;
+    std::optional<Scored> found;
+    size_t at = 0;
+    for (;;) {
+      if (!found) {
+        found = Best(so_far);
+        if (!found) return std::nullopt;
+      }
+      const auto decisions = Decisions(space_, found->choice);
+      if (at == decisions.size()) return found;
+      const std::string id = decisions[at++].first;
+      if (so_far.required.contains(id)) continue;
+      const std::vector<std::string> labels = *Labels(space_, id);
+      for (const std::string& label : labels) {
+        Restriction next = so_far;
+        next.required[id] = label;
+        if (auto candidate = Best(next)) {
+          so_far = std::move(next);
+          found = std::move(candidate);
+          break;
+        }
+      }
+    }
+  }
+
+  // From the first candidate, each decision in turn to the label that is best as all else stands,
+  // until no single change helps.
+  std::optional<Scored> Greedy() {
+    std::optional<Scored> now = First();
+    for (bool changed = now.has_value(); changed;) {
+      changed = false;
+      for (size_t at = 0; at < Decisions(space_, now->choice).size(); ++at) {
+        const auto [id, label] = Decisions(space_, now->choice)[at];
+        if (forced_.required.contains(id)) continue;
+        for (Scored& other : SingleChanges(now->choice, id)) {
+          if (!Better(other, *now)) continue;
+          now = std::move(other);
+          changed = true;
+        }
+      }
+    }
+    return now;
+  }
+
+  void Explain(const Scored& winner, bool losers, search::Explanation& explanation) {
+    for (const auto& [id, label] : Decisions(space_, winner.choice)) {
+      search::Decision decision;
+      decision.id = id;
+      decision.chosen = label;
+      decision.cost = scorer_.Cost(winner.score);
+      decision.forced = forced_.required.contains(id);
+      const std::string what = id.substr(prefix_.size());
+      decision.rules = RulesOf(what);
+      if (losers) AddLosers(winner, id, label, decision);
+      explanation.decisions.push_back(std::move(decision));
+    }
+  }
+
+ private:
+  std::vector<Choice> Networks(size_t batch, size_t optimizer, const Restriction& restriction,
+                               size_t k) {
+    return graph_.Networks(batch, optimizer, restriction, k);
+  }
+
+  // log(steps factor · seconds) of the best network for the pair, unrestricted.
+  double BestNetworkLog(size_t batch, size_t optimizer) {
+    auto [it, fresh] = best_network_.try_emplace(std::pair(batch, optimizer), 0.0);
+    if (!fresh) return it->second;
+    double best = std::numeric_limits<double>::infinity();
+    for (const Choice& network : Networks(batch, optimizer, {}, 1)) {
+      double log = 0;
+      double seconds = 0;
+      int64_t in = space_.features;
+      for (size_t i = 0; i < network.hidden.size(); ++i) {
+        const Piece& piece = scorer_.Hidden(i == 0, in, network.hidden[i]);
+        log += piece.log_steps;
+        seconds += scorer_.Seconds(piece.work, space_.priors.batches[batch], optimizer);
+        in = space_.widths[network.hidden[i].width];
+      }
+      const Piece& output = scorer_.Output(network.hidden.size(), in);
+      log += output.log_steps;
+      seconds += scorer_.Seconds(output.work, space_.priors.batches[batch], optimizer);
+      best = std::min(best, log + std::log(seconds));
+    }
+    return it->second = best;
+  }
+
+  bool Allows(const Restriction& restriction, std::string_view what,
+              const std::string& label) const {
+    return restriction.Allows(prefix_ + std::string(what), label);
+  }
+
+  // All choices but the network, for one batch and optimiser, with their share of log steps: the
+  // `count` best in order.
+  std::vector<std::pair<Choice, double>> RankedRests(size_t batch, size_t optimizer,
+                                                     const Restriction& restriction,
+                                                     size_t count) const {
+    const Priors& p = space_.priors;
+    std::vector<std::pair<Choice, double>> rests;
+    if (!Allows(restriction, "sample.batch", PrintInteger(p.batches[batch])) ||
+        !Allows(restriction, "update.optimizer", p.optimizers[optimizer].name)) {
+      return rests;
+    }
+    Choice start;
+    start.batch = batch;
+    start.optimizer = optimizer;
+    rests.emplace_back(start, scorer_.BatchLog(batch) + scorer_.OptimizerLog(optimizer));
+    auto cut = [&](std::vector<std::pair<Choice, double>>& all) {
+      std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+        return a.second != b.second ? a.second < b.second : Before(a.first, b.first);
+      });
+      if (all.size() > count) all.resize(count);
+    };
+    // One decision after another; the best `count` of a sum need only the best `count` before.
+    auto extend = [&](std::string_view what, size_t labels, auto label, auto log, auto set) {
+      std::vector<std::pair<Choice, double>> next;
+      for (const auto& [choice, so_far] : rests) {
+        for (size_t i = 0; i < labels; ++i) {
+          if (!Allows(restriction, what, label(i))) continue;
+          Choice extended = choice;
+          set(extended, i);
+          next.emplace_back(std::move(extended), so_far + log(i));
+        }
+      }
+      cut(next);
+      rests = std::move(next);
+    };
+    const OptimizerPrior& prior = p.optimizers[optimizer];
+    extend(
+        "update.lr", prior.rates.size(),
+        [&](size_t i) { return support::PrintReal(prior.rates[i]); },
+        [&](size_t i) { return scorer_.RateLog(optimizer, i); },
+        [](Choice& c, size_t i) { c.rate = i; });
+    extend(
+        "update.warmup", p.warmups.size(), [&](size_t i) { return PrintInteger(p.warmups[i]); },
+        [&](size_t i) { return scorer_.WarmupLog(optimizer, i); },
+        [](Choice& c, size_t i) { c.warmup = i; });
+    extend(
+        "update.decay", p.decays.size(), [&](size_t i) { return p.decays[i].name; },
+        [&](size_t i) { return scorer_.DecayLog(i); }, [](Choice& c, size_t i) { c.decay = i; });
+    for (size_t t = 0; t < space_.loss_terms.size(); ++t) {
+      const auto& fitting = space_.fitting_losses[t];
+      extend(
+          "loss." + space_.loss_terms[t], fitting.size(),
+          [&](size_t i) { return p.losses[fitting[i]].label; },
+          [&](size_t i) { return scorer_.LossLog(fitting[i]); },
+          [&](Choice& c, size_t i) { c.losses.push_back(fitting[i]); });
+    }
+    extend(
+        "phases.epochs", p.epochs.size(), [&](size_t i) { return PrintInteger(p.epochs[i]); },
+        [&](size_t i) { return scorer_.EpochsLog(i); }, [](Choice& c, size_t i) { c.epochs = i; });
+    return rests;
+  }
+
+  std::optional<std::pair<Choice, double>> BestRest(size_t batch, size_t optimizer,
+                                                    const Restriction& restriction) const {
+    auto ranked = RankedRests(batch, optimizer, restriction, 1);
+    if (ranked.empty()) return std::nullopt;
+    return std::move(ranked.front());
+  }
+
+  bool WithinBudget(const Score& score) const {
+    const auto budget = space_.model->param_budget();
+    return !budget || score.parameters <= *budget;
+  }
+
+  // The legal candidates that differ from `choice` in this decision alone.
+  std::vector<Scored> SingleChanges(const Choice& choice, const std::string& id) {
+    std::vector<Scored> changes;
+    auto consider = [&](Choice changed) {
+      for (const auto& [other, label] : Decisions(space_, changed)) {
+        if (!forced_.Allows(other, label)) return;
+      }
+      Scored candidate{changed, scorer_.Evaluate(changed)};
+      ++scored_;
+      if (WithinBudget(candidate.score)) changes.push_back(std::move(candidate));
+    };
+    const std::string what = id.substr(prefix_.size());
+    auto each = [&](size_t count, auto set) {
+      for (size_t i = 0; i < count; ++i) {
+        Choice changed = choice;
+        set(changed, i);
+        consider(std::move(changed));
+      }
+    };
+    const Priors& p = space_.priors;
+    if (what == "depth") {
+      each(static_cast<size_t>(space_.max_stages), [&](Choice& c, size_t i) {
+        // A new stage is like the last.
+        c.hidden.resize(i, c.hidden.empty() ? HiddenStage{} : c.hidden.back());
+      });
+    } else if (what == "sample.batch") {
+      each(p.batches.size(), [](Choice& c, size_t i) { c.batch = i; });
+    } else if (what == "update.optimizer") {
+      each(p.optimizers.size(), [&](Choice& c, size_t i) {
+        c.optimizer = i;
+        c.rate = std::min(c.rate, p.optimizers[i].rates.size() - 1);
+      });
+    } else if (what == "update.lr") {
+      each(p.optimizers[choice.optimizer].rates.size(), [](Choice& c, size_t i) { c.rate = i; });
+    } else if (what == "update.warmup") {
+      each(p.warmups.size(), [](Choice& c, size_t i) { c.warmup = i; });
+    } else if (what == "update.decay") {
+      each(p.decays.size(), [](Choice& c, size_t i) { c.decay = i; });
+    } else if (what == "phases.epochs") {
+      each(p.epochs.size(), [](Choice& c, size_t i) { c.epochs = i; });
+    } else if (what.starts_with("loss.")) {
+      for (size_t t = 0; t < space_.loss_terms.size(); ++t) {
+        if (what != "loss." + space_.loss_terms[t]) continue;
+        each(space_.fitting_losses[t].size(),
+             [&](Choice& c, size_t i) { c.losses[t] = space_.fitting_losses[t][i]; });
+      }
+    } else {
+      const size_t dot = what.find('.');
+      const size_t layer = static_cast<size_t>(std::stoul(what.substr(5, dot - 5))) - 1;
+      const std::string part = what.substr(dot + 1);
+      if (part == "width") {
+        each(space_.widths.size(), [&](Choice& c, size_t i) { c.hidden[layer].width = i; });
+      } else if (part == "norm") {
+        each(p.norms.size(), [&](Choice& c, size_t i) { c.hidden[layer].norm = i; });
+      } else {
+        each(p.activations.size(), [&](Choice& c, size_t i) { c.hidden[layer].activation = i; });
+      }
+    }
+    return changes;
+  }
+
+  void AddLosers(const Scored& winner, const std::string& id, const std::string& chosen,
+                 search::Decision& decision) {
+    std::vector<std::pair<Scored, std::string>> losers;
+    const std::vector<std::string> labels = *Labels(space_, id);
+    for (const std::string& label : labels) {
+      if (label == chosen) continue;
+      Restriction restriction = forced_;
+      restriction.required[id] = label;
+      if (auto loser = Best(restriction)) {
+        losers.emplace_back(std::move(*loser), label);
+        continue;
+      }
+      const auto fewest = graph_.FewestParameters(restriction);
+      const auto budget = space_.model->param_budget();
+      if (fewest && budget && *fewest > *budget) {
+        decision.pruned.push_back({label,
+                                   "needs at least " + PrintInteger(*fewest) +
+                                       " parameters, param_budget(" + support::PrintCount(*budget) +
+                                       ")",
+                                   0});
+      } else {
+        decision.pruned.push_back({label, "does not go with what is forced", 0});
+      }
+    }
+    std::stable_sort(losers.begin(), losers.end(), [](const auto& a, const auto& b) {
+      return Better(a.first, b.first);
+    });
+    for (auto& [loser, label] : losers) {
+      search::Loser record;
+      record.label = label;
+      record.cost = scorer_.Cost(loser.score);
+      record.difference = search::Difference(record.cost, decision.cost);
+      record.decided_by = scorer_.DecidedBy(winner.score, loser.score);
+      decision.losers.push_back(std::move(record));
+    }
+  }
+
+  std::vector<search::RuleUse> RulesOf(const std::string& what) const {
+    if (what == "depth") return graph_.RulesFor("Output");
+    if (what.starts_with("layer")) {
+      return graph_.RulesFor("Stage", what.ends_with(".width") ? "Width" : "");
+    }
+    if (what == "sample.batch") return graph_.RulesFor("EpochShuffle");
+    if (what == "update.optimizer" || what == "update.lr") return graph_.RulesFor("Step");
+    if (what.starts_with("update.")) return graph_.RulesFor("Schedule");
+    if (what.starts_with("loss.")) return graph_.RulesFor("Term");
+    return graph_.RulesFor("Epochs");
+  }
+
+  const Space& space_;
+  const Scorer& scorer_;
+  SpaceGraph& graph_;
+  const search::LoweringOptions& options_;
+  std::string prefix_;
+  Restriction forced_;
+  std::map<std::pair<size_t, size_t>, double> best_network_;
+  uint64_t scored_ = 0;
+};
+
+// ---- Failures ----------------------------------------------------------------------------------
+
+SearchFailure Infeasible(const Space& space, SpaceGraph& graph, const Restriction& forced) {
+  const auto budget = space.model->param_budget();
+  const auto fewest = graph.FewestParameters(forced);
+  if (budget && fewest && *fewest > *budget) {
+    const l3::Property* property = space.model->FindProperty(l3::Property::Kind::kParamBudget);
+    return NoCandidates{"the smallest candidate has " + PrintInteger(*fewest) +
+                            " parameters, param_budget(" + support::PrintCount(*budget) +
+                            ") allows " + PrintInteger(*budget),
+                        "raise param_budget to " + PrintInteger(*fewest) + " or more",
+                        property->span};
+  }
+  return NoCandidates{"the forced choices exclude one another", "force fewer of them", {}};
+}
+
+// Networks, by a count that needs no graph: Σ over depths of (widths·norms·activations)^hidden.
+double NetworkCount(double per_stage, int64_t max_stages) {
+  double count = 0, term = 1;
+  for (int64_t d = 1; d <= max_stages; ++d, term *= per_stage) count += term;
+  return count;
+}
+
+SearchFailure TooMany(const Space& space, uint64_t scored, uint64_t bound) {
+  const double kinds =
+      static_cast<double>(space.priors.norms.size() * space.priors.activations.size());
+  const double widths = static_cast<double>(space.widths.size());
+  const double all = NetworkCount(widths * kinds, space.max_stages);
+  // What a turn of each screw takes away: one stage less, or half the width.
+  const double shallower = NetworkCount(widths * kinds, space.max_stages - 1);
+  const double narrower = NetworkCount((widths - 1) * kinds, space.max_stages);
+  const bool by_depth = all - shallower >= all - narrower;
+  search::TooManyCandidates many;
+  many.count = scored;
+  const auto kind = by_depth ? l3::Property::Kind::kDepth : l3::Property::Kind::kWidth;
+  const l3::Property* property = space.model->FindProperty(kind);
+  const std::string name(l3::PropertyName(kind));
+  const int64_t value = by_depth ? space.max_stages : space.widths.back();
+  many.loosest = property != nullptr ? name + "(" + PrintInteger(property->count) + ")"
+                                     : "the missing " + name + "(n)";
+  many.hint = "at most " + PrintInteger(static_cast<int64_t>(bound)) + " are scored; write " + name +
+              "(" + PrintInteger(std::max<int64_t>(1, by_depth ? value - 1 : value / 2)) + ")";
+  if (property != nullptr) many.where = property->span;
+  return many;
+}
+
+uint64_t Saturate(double count) {
+  return count >= 1.8446744073709552e19 ? std::numeric_limits<uint64_t>::max()
+                                        : static_cast<uint64_t>(count);
+}
+
+}  // namespace
+
+search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
+                                         const LowerConstraints& constraints,
+                                         const search::LoweringOptions& options) {
+  search::LoweringResult<Module> result;
+  search::Explanation& explanation = result.explanation;
+  explanation.lowering = "l3->l2";
+  explanation.report.work_budget = options.budget.work;
+  explanation.report.stop_reason = "not started";
+
+  const Priors& priors = constraints.priors != nullptr ? *constraints.priors : BuiltinPriors();
+  SpaceBuilder builder(spec, priors, explanation);
+  result.failure = builder.Build();
+  if (result.failure) return result;
+  const Space space = builder.Take();
+  const ReferenceMachine reference(space.priors);
+  const Scorer scorer(space, constraints.estimator != nullptr ? *constraints.estimator : reference);
+
+  SpaceGraph graph(space, scorer, options.budget);
+  Searcher searcher(space, scorer, graph, options);
+  auto report = [&] {
+    explanation.report.egraph_nodes = graph.node_count();
+    explanation.report.egraph_classes = graph.class_count();
+    explanation.report.work = graph.work();
+    explanation.report.stop_reason = graph.stop_reason();
+    explanation.report.scored = searcher.scored();
+  };
+  report();
+  if (graph.timeout()) {
+    result.failure = *graph.timeout();
+    return result;
+  }
+  explanation.report.candidates = Saturate(graph.CountCandidates());
+  result.failure = searcher.CheckForced();
+  if (result.failure) return result;
+
+  auto timeout = [&](std::string doing) {
+    return search::Timeout{graph.work(), options.budget.work, std::move(doing),
+                           "tighten depth(n) or width(n), or give more work"};
+  };
+  std::vector<Scored> found;
+  if (options.mode == search::Mode::kEGraph) {
+    if (auto best = searcher.Best(searcher.forced())) found.push_back(std::move(*best));
+  } else {
+    auto one = options.mode == search::Mode::kGreedy ? searcher.Greedy() : searcher.First();
+    if (one) found.push_back(std::move(*one));
+  }
+  report();
+  if (graph.exhausted()) {
+    result.failure = timeout("extracting");
+    return result;
+  }
+  if (found.empty()) {
+    result.failure = Infeasible(space, graph, searcher.forced());
+    return result;
+  }
+  const uint64_t scored = searcher.scored();
+  if (options.mode == search::Mode::kEGraph && scored > options.budget.candidates) {
+    result.failure = TooMany(space, scored, options.budget.candidates);
+    return result;
+  }
+  if (options.mode == search::Mode::kEGraph) {
+    std::vector<Scored> top = searcher.Top(options.budget.top);
+    if (!graph.exhausted() && !top.empty()) found = std::move(top);
+  }
+  searcher.Explain(found.front(), options.mode == search::Mode::kEGraph, explanation);
+  report();
+  explanation.report.scored = scored;
+  if (graph.exhausted()) {
+    explanation.report.stop_reason += "; the work budget ended while losers were compared";
+  }
+  for (const Scored& candidate : found) {
+    result.candidates.push_back({Build(space, candidate.choice), scorer.Cost(candidate.score)});
+  }
+  return result;
+}
+
+}  // namespace l3c::l2

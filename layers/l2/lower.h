@@ -1,0 +1,26 @@
+// L3 → L2: the method by search. layers/search/lowering.h has the pattern, docs/l2.md the idea.
+#pragma once
+
+#include "layers/l2/ir.h"
+#include "layers/l2/priors.h"
+#include "layers/l3/ir.h"
+#include "layers/search/lowering.h"
+
+namespace l3c::l2 {
+
+struct LowerConstraints {
+  // Null: the reference machine of the priors, the same everywhere.
+  const search::StepTimeEstimator* estimator = nullptr;
+  const Priors* priors = nullptr;  // null: cost/priors.json
+};
+
+// `spec` must have passed l3::Verify. The candidates are complete, verified modules, best first:
+// LoweringOptions::budget.top of them in mode egraph, one in the others.
+//
+// Annotations of the model that are taken: #[l2::sample(FORM)], #[l2::update(FORM)],
+// #[l2::backward(FORM)].
+search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
+                                         const LowerConstraints& constraints,
+                                         const search::LoweringOptions& options);
+
+}  // namespace l3c::l2

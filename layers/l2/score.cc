@@ -1,0 +1,233 @@
+#include "layers/l2/score.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "layers/l2/form.h"
+#include "layers/l2/layers.h"
+#include "layers/l2/updates.h"
+
+namespace l3c::l2 {
+namespace {
+
+constexpr double kF32Bytes = 4;
+
+void AddTo(LayerWork& sum, const LayerWork& part) {
+  sum.parameters += part.parameters;
+  sum.activation_bytes += part.activation_bytes;
+  sum.per_sample += part.per_sample;
+  sum.per_step += part.per_step;
+}
+
+// Work of one layer, its result's shape left in `shape`.
+LayerWork WorkOf(const Form& form, Shape& shape) {
+  const LayerEntry& entry = *FindLayer(form.name);
+  const std::vector<Shape> operands = {shape};
+  const LayerWork work = WithBackward(EstimateLayer(entry, form, operands));
+  std::string error;
+  shape = *entry.shape(form, operands, &error);
+  return work;
+}
+
+search::StepWork Times(search::StepWork work, double factor) {
+  work.contraction_flops *= factor;
+  work.elementwise_flops *= factor;
+  work.bytes *= factor;
+  work.launches *= factor;
+  return work;
+}
+
+double Octaves(double a, double b) { return std::abs(std::log2(a / b)); }
+
+}  // namespace
+
+Scorer::Scorer(const Space& space, const search::StepTimeEstimator& estimator)
+    : space_(space), estimator_(estimator) {
+  for (const OptimizerPrior& optimizer : space.priors.optimizers) {
+    const Form& form = optimizer.forms.front();
+    update_work_.push_back(EstimateUpdate(form));
+    double fields = 0;
+    for (const Form* link : UpdateChain(form)) {
+      fields += static_cast<double>(FindUpdate(link->name)->state(*link).size());
+    }
+    state_fields_.push_back(fields);
+  }
+}
+
+const Piece& Scorer::Hidden(bool first, int64_t in, const HiddenStage& stage) const {
+  const auto key = std::tuple(first, in, stage.width, stage.norm, stage.activation);
+  auto [it, fresh] = hidden_.try_emplace(key);
+  Piece& piece = it->second;
+  if (!fresh) return piece;
+  const Priors& p = space_.priors;
+  const int64_t width = space_.widths[stage.width];
+  const double w = static_cast<double>(width);
+  if (first) {
+    const double share = p.width_scale * std::sqrt(static_cast<double>(in)) / w;
+    piece.log_steps += std::log1p(share * share);
+  } else {
+    piece.log_steps += Octaves(w, static_cast<double>(in)) * std::log(p.width_per_octave);
+  }
+  piece.log_steps += std::log(p.norms[stage.norm].factor);
+  piece.log_steps += std::log(p.activations[stage.activation].factor);
+  Shape shape = {in};
+  AddTo(piece.work, WorkOf(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", width}}), shape));
+  if (const auto& norm = p.norms[stage.norm].form) AddTo(piece.work, WorkOf(*norm, shape));
+  if (const auto& act = p.activations[stage.activation].form) {
+    AddTo(piece.work, WorkOf(*act, shape));
+  }
+  return piece;
+}
+
+const Piece& Scorer::Output(size_t hidden, int64_t in) const {
+  auto [it, fresh] = output_.try_emplace(std::pair(hidden, in));
+  Piece& piece = it->second;
+  if (!fresh) return piece;
+  piece.log_steps = std::log(space_.priors.depth_factors[hidden]);
+  Shape shape = {in};
+  AddTo(piece.work, WorkOf(MakeForm(FindLayer("linear")->form,
+                                    {{"in", in}, {"out", space_.outputs}}),
+                           shape));
+  if (space_.distribution) {
+    AddTo(piece.work, WorkOf(MakeForm(FindLayer("softmax")->form, {}), shape));
+  }
+  return piece;
+}
+
+search::StepWork Scorer::StepOf(const LayerWork& work, int64_t batch, size_t optimizer) const {
+  search::StepWork step = Times(work.per_sample, static_cast<double>(batch));
+  step += work.per_step;
+  step += Times(update_work_[optimizer], static_cast<double>(work.parameters));
+  return step;
+}
+
+double Scorer::Seconds(const LayerWork& work, int64_t batch, size_t optimizer) const {
+  return estimator_.Seconds(StepOf(work, batch, optimizer));
+}
+
+double Scorer::BatchLog(size_t batch) const {
+  return std::log1p(space_.priors.noise_scale /
+                    static_cast<double>(space_.priors.batches[batch]));
+}
+
+double Scorer::OptimizerLog(size_t optimizer) const {
+  return std::log(space_.priors.optimizers[optimizer].factor);
+}
+
+double Scorer::RateLog(size_t optimizer, size_t rate) const {
+  const OptimizerPrior& prior = space_.priors.optimizers[optimizer];
+  const double decades = std::log10(prior.rates[rate] / prior.best_rate);
+  return std::log1p(space_.priors.rate_curvature * decades * decades);
+}
+
+double Scorer::WarmupLog(size_t optimizer, size_t warmup) const {
+  const double steps = static_cast<double>(space_.priors.warmups[warmup]);
+  if (steps == 0) return 0;
+  const auto& settling = space_.priors.optimizers[optimizer].settling_steps;
+  if (!settling) return std::log(space_.priors.warmup_idle);
+  const double decades = std::abs(std::log10(steps / *settling));
+  return std::log(1 - space_.priors.warmup_gain * std::max(0.0, 1 - decades));
+}
+
+double Scorer::DecayLog(size_t decay) const { return std::log(space_.priors.decays[decay].factor); }
+double Scorer::LossLog(size_t loss) const { return std::log(space_.priors.losses[loss].factor); }
+
+double Scorer::EpochsLog(size_t epochs) const {
+  return Octaves(static_cast<double>(space_.priors.epochs[epochs]),
+                 static_cast<double>(space_.priors.usual_epochs)) *
+         std::log(space_.priors.epochs_per_octave);
+}
+
+Score Scorer::Evaluate(const Choice& choice) const {
+  Score score;
+  const Priors& p = space_.priors;
+  const int64_t batch = p.batches[choice.batch];
+  LayerWork total;
+  double stages = 0;
+  double widths = 0, norms = 0, activations = 0;
+  int64_t in = space_.features;
+  for (size_t i = 0; i < choice.hidden.size(); ++i) {
+    const HiddenStage& stage = choice.hidden[i];
+    const Piece& piece = Hidden(i == 0, in, stage);
+    const double norm = std::log(p.norms[stage.norm].factor);
+    const double activation = std::log(p.activations[stage.activation].factor);
+    norms += norm;
+    activations += activation;
+    widths += piece.log_steps - norm - activation;
+    stages += piece.log_steps;
+    score.step_seconds += Seconds(piece.work, batch, choice.optimizer);
+    AddTo(total, piece.work);
+    in = space_.widths[stage.width];
+  }
+  const Piece& output = Output(choice.hidden.size(), in);
+  score.step_seconds += Seconds(output.work, batch, choice.optimizer);
+  AddTo(total, output.work);
+  double losses = 0;
+  for (size_t loss : choice.losses) losses += LossLog(loss);
+  score.log_terms = {{"depth", output.log_steps},
+                     {"width", widths},
+                     {"norm", norms},
+                     {"activation", activations},
+                     {"batch", BatchLog(choice.batch)},
+                     {"optimizer", OptimizerLog(choice.optimizer)},
+                     {"learning rate", RateLog(choice.optimizer, choice.rate)},
+                     {"warm-up", WarmupLog(choice.optimizer, choice.warmup)},
+                     {"decay", DecayLog(choice.decay)},
+                     {"loss", losses},
+                     {"epochs", EpochsLog(choice.epochs)}};
+  double log_steps = stages + output.log_steps;
+  for (size_t i = 4; i < score.log_terms.size(); ++i) log_steps += score.log_terms[i].second;
+  score.steps = p.base_steps * std::exp(log_steps);
+  score.parameters = total.parameters;
+  score.bytes = kF32Bytes * static_cast<double>(total.parameters) *
+                    (2 + state_fields_[choice.optimizer]) +
+                static_cast<double>(batch) * total.activation_bytes;
+  const search::StepWork step = StepOf(total, batch, choice.optimizer);
+  search::StepWork part;
+  part.contraction_flops = step.contraction_flops;
+  score.second_terms.emplace_back("contractions", estimator_.Seconds(part));
+  part = {};
+  part.elementwise_flops = step.elementwise_flops;
+  score.second_terms.emplace_back("elementwise", estimator_.Seconds(part));
+  part = {};
+  part.bytes = step.bytes;
+  score.second_terms.emplace_back("memory traffic", estimator_.Seconds(part));
+  part = {};
+  part.launches = step.launches;
+  score.second_terms.emplace_back("launches", estimator_.Seconds(part));
+  return score;
+}
+
+search::CostVector Scorer::Cost(const Score& score) const {
+  const std::string seconds(estimator_.evidence());
+  return {{"time_to_target", score.time_to_target(), "s", "prior"},
+          {"bytes", score.bytes, "B", "analytical"},
+          {"steps", score.steps, "steps", "prior"},
+          {"step_time", score.step_seconds, "s", seconds},
+          {"parameters", static_cast<double>(score.parameters), "", "analytical"}};
+}
+
+std::string Scorer::DecidedBy(const Score& winner, const Score& loser) const {
+  if (loser.time_to_target() == winner.time_to_target()) {
+    return loser.bytes != winner.bytes ? "bytes" : "the fixed order";
+  }
+  auto most = [](const auto& a, const auto& b) {
+    size_t best = 0;
+    for (size_t i = 1; i < a.size(); ++i) {
+      if (b[i].second - a[i].second > b[best].second - a[best].second) best = i;
+    }
+    return a[best].first;
+  };
+  const double steps = std::log(loser.steps / winner.steps);
+  const double seconds = std::log(loser.step_seconds / winner.step_seconds);
+  return steps >= seconds ? "steps: " + most(winner.log_terms, loser.log_terms)
+                          : "step_time: " + most(winner.second_terms, loser.second_terms);
+}
+
+bool Better(const Score& a, const Choice& choice_a, const Score& b, const Choice& choice_b) {
+  if (a.time_to_target() != b.time_to_target()) return a.time_to_target() < b.time_to_target();
+  if (a.bytes != b.bytes) return a.bytes < b.bytes;
+  return Before(choice_a, choice_b);
+}
+
+}  // namespace l3c::l2

@@ -1,0 +1,427 @@
+// L3 → L2: the method that is chosen, against brute force, under force, and when there is none.
+#include "layers/l2/lower.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "layers/l2/estimate.h"
+#include "layers/l2/form.h"
+#include "layers/l2/infer.h"
+#include "layers/l2/methods.h"
+#include "layers/l2/objective.h"
+#include "layers/l2/updates.h"
+#include "layers/l3/domain.h"
+#include "layers/l3/parse.h"
+#include "layers/l3/verify.h"
+#include "layers/support/units.h"
+#include "tests/layers/l2/testing.h"
+
+namespace l3c::l2 {
+namespace {
+
+using search::LoweringOptions;
+using search::LoweringResult;
+
+l3::Module ReadSpec(std::string_view text) {
+  support::SourceFile source("spec.l3", std::string(text));
+  support::Diagnostics diagnostics(&source);
+  auto module = l3::Parse(source, diagnostics);
+  if (module) l3::Verify(*module, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors()) << diagnostics.Render(false);
+  return module ? std::move(*module) : l3::Module();
+}
+
+std::string MnistWith(const std::string& properties) {
+  std::string text(testing::kMnistSpec);
+  const size_t begin = text.find("[depth");
+  const size_t end = text.find("]\n", begin);
+  return text.replace(begin, end + 1 - begin, "[" + properties + "]");
+}
+
+LoweringResult<Module> Lower(std::string_view text, const LoweringOptions& options = {}) {
+  return LowerToL2(ReadSpec(text), {}, options);
+}
+
+// The parts of a method that the documentation's trace shows.
+std::string MethodOf(const LoweringResult<Module>& result) {
+  if (!result.ok()) return std::string(search::FailureName(*result.failure));
+  const Methods& m = result.best().methods.at(0);
+  std::string text = PrintForm(m.sample, Family::kSample) + ";";
+  for (size_t i = 1; i < m.infer.nodes.size(); ++i) {
+    text += " " + PrintForm(m.infer.nodes[i].form, Family::kLayer);
+  }
+  text += "; " + PrintForm(m.update, Family::kUpdate) + "; " +
+          PrintForm(m.losses.at(0).form, Family::kLoss) + "; " +
+          std::to_string(m.phases.at(0).epochs);
+  return text;
+}
+
+constexpr char kTrace[] =
+    "epoch_shuffle(batch: 128); linear(784, 256) norm(layer) gelu linear(256, 256) norm(layer) "
+    "gelu linear(256, 10) softmax; schedule(warmup: 1000, decay: cosine, inner: adam(lr: 3e-4)); "
+    "ce; 10";
+
+TEST(L2Search, ChoosesTheMethodOfTheDocumentation) {
+  const auto result = Lower(testing::kMnistSpec);
+  EXPECT_EQ(MethodOf(result), kTrace);
+  support::Diagnostics diagnostics;
+  ASSERT_EQ(result.candidates.size(), 8u);
+  for (const auto& candidate : result.candidates) {
+    EXPECT_TRUE(Verify(candidate.target, diagnostics)) << diagnostics.Render(false);
+  }
+  for (size_t i = 1; i < result.candidates.size(); ++i) {
+    EXPECT_LE(result.candidates[i - 1].cost[0].value, result.candidates[i].cost[0].value);
+    EXPECT_NE(PrintModule(result.candidates[i - 1].target),
+              PrintModule(result.candidates[i].target));
+  }
+  const std::string text = PrintModule(result.best());
+  EXPECT_EQ(PrintModule(testing::Read(text)), text);
+}
+
+// No choice hangs by a thread: a reference machine that is half or twice as fast in any one respect
+// gives the same method, and so do factors of the priors that move by a twentieth of themselves.
+TEST(L2Search, TheChoiceIsNoKnifesEdge) {
+  const l3::Module spec = ReadSpec(testing::kMnistSpec);
+  for (double by : {0.75, 1.333}) {
+    for (double Priors::*figure :
+         {&Priors::contraction_flops_per_second, &Priors::elementwise_flops_per_second,
+          &Priors::bytes_per_second, &Priors::seconds_per_launch, &Priors::noise_scale,
+          &Priors::width_scale}) {
+      Priors priors = BuiltinPriors();
+      priors.*figure *= by;
+      LowerConstraints constraints;
+      constraints.priors = &priors;
+      EXPECT_EQ(MethodOf(LowerToL2(spec, constraints, {})), kTrace) << by;
+    }
+  }
+}
+
+TEST(L2Search, BoundsAreKept) {
+  for (const char* properties :
+       {"depth(1)", "depth(2), width(64)", "depth(3), width(128), param_budget(50K)",
+        "depth(8), width(32)", "width(5), depth(3)", "param_budget(20K)", ""}) {
+    const auto result = Lower(MnistWith(properties));
+    ASSERT_TRUE(result.ok()) << properties;
+    support::Diagnostics diagnostics;
+    for (const auto& candidate : result.candidates) {
+      EXPECT_TRUE(Verify(candidate.target, diagnostics))
+          << properties << "\n" << diagnostics.Render(false);
+    }
+  }
+}
+
+TEST(L2Search, SameInputSameBytes) {
+  const auto a = Lower(testing::kMnistSpec);
+  const auto b = Lower(testing::kMnistSpec);
+  EXPECT_EQ(PrintModule(a.best()), PrintModule(b.best()));
+  EXPECT_EQ(search::RenderExplanationJson(a.explanation),
+            search::RenderExplanationJson(b.explanation));
+}
+
+TEST(L2Search, ForcingALoserGivesItAtTheCostThatWasExplained) {
+  const auto result = Lower(testing::kMnistSpec);
+  size_t forced = 0;
+  for (const search::Decision& decision : result.explanation.decisions) {
+    EXPECT_FALSE(decision.rules.empty()) << decision.id;
+    for (const search::Loser& loser : decision.losers) {
+      LoweringOptions options;
+      options.forced[decision.id] = loser.label;
+      const auto again = Lower(testing::kMnistSpec, options);
+      ASSERT_TRUE(again.ok()) << decision.id << " = " << loser.label;
+      const search::Decision* chosen = again.explanation.Find(decision.id);
+      ASSERT_NE(chosen, nullptr) << decision.id;
+      EXPECT_EQ(chosen->chosen, loser.label);
+      EXPECT_TRUE(chosen->forced);
+      ASSERT_EQ(chosen->cost.size(), loser.cost.size());
+      for (size_t i = 0; i < loser.cost.size(); ++i) {
+        EXPECT_EQ(chosen->cost[i].value, loser.cost[i].value) << decision.id << " " << loser.label;
+      }
+      EXPECT_GE(loser.difference[0].value, 0) << decision.id << " " << loser.label;
+      EXPECT_FALSE(loser.decided_by.empty());
+      ++forced;
+    }
+  }
+  EXPECT_GT(forced, 30u);
+}
+
+TEST(L2Search, GreedyIsNoBetterAndOffIsNoBetterThanGreedy) {
+  for (const char* properties : {"depth(3), width(512), param_budget(500K)", "depth(4)", ""}) {
+    double last = 0;
+    for (search::Mode mode :
+         {search::Mode::kEGraph, search::Mode::kGreedy, search::Mode::kOff}) {
+      LoweringOptions options;
+      options.mode = mode;
+      const auto result = Lower(MnistWith(properties), options);
+      ASSERT_TRUE(result.ok());
+      EXPECT_GE(result.candidates[0].cost[0].value, last * (1 - 1e-12));
+      last = result.candidates[0].cost[0].value;
+    }
+  }
+}
+
+// ---- Brute force -------------------------------------------------------------------------------
+
+// An enumeration of the same space that shares nothing with the search but the figures of the
+// priors and the counts of a layer's work. Factors are multiplied, not added as logarithms.
+class BruteForce {
+ public:
+  BruteForce(const l3::Module& spec, const Priors& priors)
+      : p_(priors), model_(spec.models[0]), features_(l3::NumElements(*spec.DomainOf(model_.in[0]))) {
+    outputs_ = l3::NumElements(model_.out);
+    distribution_ = model_.out.kind == l3::Domain::Kind::kDist;
+    support::Diagnostics none;
+    target_ = ResolveObjective(spec, model_.name, none)->terms[0].target_kind;
+    const int64_t bound = std::min(model_.width().value_or(p_.max_width), p_.max_width);
+    for (int64_t w = 1; w <= bound; w *= 2) {
+      if (w >= p_.min_width || 2 * w > bound) widths_.push_back(w);
+    }
+  }
+
+  double Run() {
+    for (size_t o = 0; o < p_.optimizers.size(); ++o) {
+      update_.push_back(EstimateUpdate(p_.optimizers[o].forms[0]));
+      rest_.push_back(BestOfRest(o));
+    }
+    const int64_t known = static_cast<int64_t>(p_.depth_factors.size());
+    max_hidden_ = std::min(model_.depth().value_or(known), known) - 1;
+    Extend(0, features_, 1, {});
+    return best_;
+  }
+
+ private:
+  LayerWork Work(const std::string& text, int64_t in) {
+    support::SourceFile source("layer", text);
+    support::Diagnostics diagnostics(&source);
+    support::ParserBase parser(source, diagnostics);
+    const Form form = *ParseForm(parser, Family::kLayer);
+    return WithBackward(EstimateLayer(*FindLayer(form.name), form, std::vector<Shape>{{in}}));
+  }
+
+  // Every combination, the slow way, of what changes nothing but the steps.
+  double BestOfRest(size_t o) {
+    double best = std::numeric_limits<double>::infinity();
+    const OptimizerPrior& prior = p_.optimizers[o];
+    for (double rate : prior.rates) {
+      for (int64_t warmup : p_.warmups) {
+        for (const DecayPrior& decay : p_.decays) {
+          for (const FormPrior& loss : p_.losses) {
+            if (!FindLoss(loss.form->name)->accepts(target_)) continue;
+            for (int64_t epochs : p_.epochs) {
+              double f = prior.factor * decay.factor * loss.factor;
+              f *= 1 + p_.rate_curvature * std::pow(std::log10(rate / prior.best_rate), 2);
+              if (warmup > 0 && prior.settling_steps) {
+                f *= 1 - p_.warmup_gain *
+                             std::max(0.0, 1 - std::abs(std::log10(warmup / *prior.settling_steps)));
+              } else if (warmup > 0) {
+                f *= p_.warmup_idle;
+              }
+              f *= std::pow(p_.epochs_per_octave,
+                            std::abs(std::log2(static_cast<double>(epochs) / p_.usual_epochs)));
+              best = std::min(best, f);
+            }
+          }
+        }
+      }
+    }
+    return best;
+  }
+
+  void Extend(int64_t hidden, int64_t in, double factor, std::vector<LayerWork> work) {
+    Finish(hidden, in, factor, work);
+    if (hidden == max_hidden_) return;
+    for (int64_t w : widths_) {
+      for (const FormPrior& norm : p_.norms) {
+        for (const FormPrior& act : p_.activations) {
+          double f = factor * norm.factor * act.factor;
+          const double ratio = static_cast<double>(w) / static_cast<double>(in);
+          f *= hidden == 0 ? 1 + std::pow(p_.width_scale, 2) * static_cast<double>(in) /
+                                     (static_cast<double>(w) * static_cast<double>(w))
+                           : std::pow(p_.width_per_octave, std::abs(std::log2(ratio)));
+          auto longer = work;
+          longer.push_back(
+              Work("linear(" + std::to_string(in) + ", " + std::to_string(w) + ")", in));
+          if (norm.form) longer.push_back(Work(norm.label, w));
+          if (act.form) longer.push_back(Work(act.label, w));
+          Extend(hidden + 1, w, f, std::move(longer));
+        }
+      }
+    }
+  }
+
+  void Finish(int64_t hidden, int64_t in, double factor, std::vector<LayerWork> work) {
+    work.push_back(Work("linear(" + std::to_string(in) + ", " + std::to_string(outputs_) + ")", in));
+    if (distribution_) work.push_back(Work("softmax", outputs_));
+    int64_t parameters = 0;
+    for (const LayerWork& w : work) parameters += w.parameters;
+    if (model_.param_budget() && parameters > *model_.param_budget()) return;
+    factor *= p_.depth_factors[static_cast<size_t>(hidden)];
+    for (int64_t batch : p_.batches) {
+      for (size_t o = 0; o < p_.optimizers.size(); ++o) {
+        double seconds = 0;
+        auto add = [&](const search::StepWork& w, double times) {
+          seconds += times * (w.contraction_flops / p_.contraction_flops_per_second +
+                              w.elementwise_flops / p_.elementwise_flops_per_second +
+                              w.bytes / p_.bytes_per_second + w.launches * p_.seconds_per_launch);
+        };
+        for (const LayerWork& w : work) {
+          add(w.per_sample, static_cast<double>(batch));
+          add(w.per_step, 1);
+        }
+        add(update_[o], static_cast<double>(parameters));
+        const double steps = p_.base_steps * factor * rest_[o] *
+                             (1 + p_.noise_scale / static_cast<double>(batch));
+        best_ = std::min(best_, steps * seconds);
+      }
+    }
+  }
+
+  const Priors& p_;
+  const l3::Model& model_;
+  int64_t features_ = 0;
+  int64_t outputs_ = 0;
+  bool distribution_ = false;
+  TargetKind target_ = TargetKind::kTensor;
+  int64_t max_hidden_ = 0;
+  std::vector<int64_t> widths_;
+  std::vector<search::StepWork> update_;
+  std::vector<double> rest_;
+  double best_ = std::numeric_limits<double>::infinity();
+};
+
+TEST(L2Search, TheWinnerIsThatOfBruteForceOnRandomSpecifications) {
+  std::mt19937 random(20);
+  auto pick = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  int feasible = 0, bounded = 0;
+  for (int trial = 0; trial < 50; ++trial) {
+    const int64_t features = pick(1, 200);
+    const bool classes = pick(0, 1) == 1;
+    const int64_t outputs = pick(2, 30);
+    std::string properties = "depth(" + std::to_string(pick(1, 3)) + "), width(" +
+                             std::to_string(pick(3, 70)) + ")";
+    if (pick(0, 2) > 0) {
+      properties += ", param_budget(" + std::to_string(pick(1, 6) * (features + 40) * 8) + ")";
+      ++bounded;
+    }
+    const std::string n = std::to_string(outputs);
+    const std::string text =
+        "data d { x : tensor(f32, [" + std::to_string(features) + "]) y : " +
+        (classes ? "tensor(u8, [1])" : "tensor(f32, [" + n + "])") + " }\nmodel m { in: d.x out: " +
+        (classes ? "dist(" + n + ")" : "tensor(f32, [" + n + "])") + " properties: [" + properties +
+        "] }\nloss l { fit: divergence(m.out, d.y) }\ngoal: minimize(l)\n";
+    const l3::Module spec = ReadSpec(text);
+    // Other figures every time, so that all kinds of trade-offs occur.
+    Priors priors = BuiltinPriors();
+    auto shake = [&](double& figure) { figure *= std::exp2(static_cast<double>(pick(-200, 200)) / 100); };
+    auto factor = [&](double& figure) { figure = 1 + static_cast<double>(pick(0, 100)) / 100; };
+    shake(priors.contraction_flops_per_second);
+    shake(priors.elementwise_flops_per_second);
+    shake(priors.bytes_per_second);
+    shake(priors.seconds_per_launch);
+    shake(priors.noise_scale);
+    shake(priors.width_scale);
+    for (auto& f : priors.depth_factors) factor(f);
+    for (auto& f : priors.norms) factor(f.factor);
+    for (auto& f : priors.activations) factor(f.factor);
+    for (auto& f : priors.optimizers) factor(f.factor);
+    factor(priors.width_per_octave);
+
+    const double expected = BruteForce(spec, priors).Run();
+    LowerConstraints constraints;
+    constraints.priors = &priors;
+    const auto result = LowerToL2(spec, constraints, {});
+    if (std::isinf(expected)) {
+      ASSERT_FALSE(result.ok()) << text;
+      EXPECT_EQ(search::FailureName(*result.failure), "NoCandidates") << text;
+      continue;
+    }
+    ++feasible;
+    ASSERT_TRUE(result.ok()) << text;
+    EXPECT_NEAR(result.candidates[0].cost[0].value / expected, 1, 1e-9) << text;
+    // What was built costs what was said.
+    const MethodEstimate estimate = EstimateMethod(result.best().methods[0]);
+    EXPECT_EQ(static_cast<double>(estimate.parameters), result.candidates[0].cost[4].value);
+  }
+  EXPECT_GT(feasible, 30);
+  EXPECT_GT(bounded, 20);
+}
+
+// ---- Failures ----------------------------------------------------------------------------------
+
+std::string FailureText(const LoweringResult<Module>& result) {
+  if (result.ok()) return "ok";
+  support::Diagnostics diagnostics;
+  search::ReportFailure(*result.failure, {}, diagnostics);
+  return std::string(search::FailureName(*result.failure)) + ": " + diagnostics.Render(false);
+}
+
+TEST(L2Search, ABudgetTooTightNamesTheSmallestCandidate) {
+  const std::string text = FailureText(Lower(MnistWith("depth(3), width(512), param_budget(5K)")));
+  EXPECT_NE(text.find("NoCandidates"), std::string::npos) << text;
+  EXPECT_NE(text.find("smallest candidate has 7850 parameters"), std::string::npos) << text;
+  EXPECT_NE(text.find("raise param_budget to 7850"), std::string::npos) << text;
+}
+
+TEST(L2Search, TooManyToScoreNamesTheLoosestConstraint) {
+  LoweringOptions options;
+  options.budget.candidates = 3;
+  const std::string text = FailureText(Lower(MnistWith("depth(5), width(512)"), options));
+  EXPECT_NE(text.find("TooManyCandidates"), std::string::npos) << text;
+  EXPECT_NE(text.find("depth(5) is the loosest constraint"), std::string::npos) << text;
+}
+
+TEST(L2Search, WorkRunsOutWithATimeout) {
+  for (uint64_t work : {10u, 100u, 2000u}) {
+    LoweringOptions options;
+    options.budget.work = work;
+    const std::string text = FailureText(Lower(testing::kMnistSpec, options));
+    EXPECT_NE(text.find("Timeout"), std::string::npos) << text;
+  }
+  LoweringOptions options;
+  options.budget.egraph_nodes = 100;
+  EXPECT_NE(FailureText(Lower(testing::kMnistSpec, options)).find("node limit"), std::string::npos);
+}
+
+TEST(L2Search, ForcingWhatIsNotThereSaysWhatIs) {
+  LoweringOptions options;
+  options.forced["l2/classify/layer1.width"] = "300";
+  EXPECT_NE(FailureText(Lower(testing::kMnistSpec, options)).find("choices: 16, 32"),
+            std::string::npos);
+  options.forced = {{"l2/classify/layer9.width", "256"}};
+  EXPECT_NE(FailureText(Lower(testing::kMnistSpec, options)).find("no decision"),
+            std::string::npos);
+  options.forced = {{"l2/classify/layer1.width", "512"}, {"l2/classify/layer2.width", "512"}};
+  EXPECT_NE(FailureText(Lower(testing::kMnistSpec, options)).find("NoCandidates"),
+            std::string::npos);
+  // Decisions of other lowerings are none of ours.
+  options.forced = {{"l0/kernel3.group", "split"}};
+  EXPECT_EQ(MethodOf(Lower(testing::kMnistSpec, options)), kTrace);
+}
+
+TEST(L2Search, WhatCannotBeHonouredIsRefused) {
+  EXPECT_NE(FailureText(Lower(MnistWith("equivariant(translation)"))).find("equivariant"),
+            std::string::npos);
+}
+
+TEST(L2Search, AnnotationsFixAPart) {
+  std::string text(testing::kMnistSpec);
+  text.insert(text.find("    in:"),
+              "    #[l2::update(sgd(lr: 0.05))]\n    #[l2::sample(epoch_shuffle(batch: 50))]\n");
+  const auto result = Lower(text);
+  const std::string method = MethodOf(result);
+  EXPECT_NE(method.find("epoch_shuffle(batch: 50)"), std::string::npos) << method;
+  EXPECT_NE(method.find("; sgd(lr: 0.05);"), std::string::npos) << method;
+  std::string bad(testing::kMnistSpec);
+  bad.insert(bad.find("    in:"), "    #[l2::backward(evolution(pop: 50))]\n");
+  EXPECT_NE(FailureText(Lower(bad)).find("not supported yet"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace l3c::l2
