@@ -628,10 +628,13 @@ bool ParseDeclarations(ParserBase& parser, Module& module, const Extension& exte
 }
 
 std::optional<Module> Parse(const support::SourceFile& source, support::Diagnostics& diagnostics) {
+  const size_t before = diagnostics.all().size();
   ParserBase parser(source, diagnostics);
   parser.CheckHeader("l3");
   Module module;
-  if (!ParseDeclarations(parser, module) || parser.stopped()) return std::nullopt;
+  const bool resolved = ParseDeclarations(parser, module);
+  // The header and the check of the bytes report too.
+  if (!resolved || parser.stopped() || diagnostics.all().size() > before) return std::nullopt;
   return module;
 }
 
