@@ -186,6 +186,75 @@ kernel column_sums(x: in f32 [128, 256], y: out f32 [256]) {
     store y[j], %1
 })";
 
+// The gradient of a weight with the optimiser's update in its epilogue: the gradient is never stored.
+constexpr const char* kUpdate = R"(
+kernel dw_adam(x: in f32 [128, 784], d: in f32 [128, 256], m: inout f32 [784, 256],
+               v: inout f32 [784, 256], p: inout f32 [784, 256], s: in f32 [2]) {
+    axis i : loop 784
+    axis j : loop 256
+    axis b : reduce 128
+    %0 = load x[i + 784*b]
+    %1 = load d[j + 256*b]
+    %2 = mul %0, %1
+    %3 = reduce_add %2 over b
+    %4 = load m[256*i + j]
+    %5 = const f32 0.9
+    %6 = mul %4, %5
+    %7 = const f32 0.1
+    %8 = mul %3, %7
+    %9 = add %6, %8
+    %10 = load v[256*i + j]
+    %11 = const f32 0.999
+    %12 = mul %10, %11
+    %13 = mul %3, %3
+    %14 = const f32 0.001
+    %15 = mul %13, %14
+    %16 = add %12, %15
+    %17 = load s[0]
+    %18 = load s[1]
+    %19 = mul %16, %18
+    %20 = sqrt %19
+    %21 = const f32 1e-8
+    %22 = add %20, %21
+    %23 = reciprocal %22
+    %24 = mul %9, %23
+    %25 = mul %24, %17
+    %26 = neg %25
+    %27 = load p[256*i + j]
+    %28 = add %27, %26
+    store m[256*i + j], %9
+    store v[256*i + j], %16
+    store p[256*i + j], %28
+})";
+
+constexpr const char* kLinearGelu = R"(
+kernel linear_gelu(x: in f32 [128, 784], w: in f32 [784, 256], c: in f32 [256],
+                   h: out f32 [128, 256], y: out f32 [128, 256]) {
+    axis i : loop 128
+    axis j : loop 256
+    axis k : reduce 784
+    %0 = load x[784*i + k]
+    %1 = load w[j + 256*k]
+    %2 = mul %0, %1
+    %3 = reduce_add %2 over k
+    %4 = load c[j]
+    %5 = add %3, %4
+    %6 = const f32 0.044715
+    %7 = mul %5, %5
+    %8 = mul %7, %5
+    %9 = mul %8, %6
+    %10 = add %5, %9
+    %11 = const f32 -2.302208198
+    %12 = mul %10, %11
+    %13 = exp2 %12
+    %14 = const f32 1
+    %15 = add %13, %14
+    %16 = reciprocal %15
+    %17 = mul %5, %16
+    store h[256*i + j], %5
+    store y[256*i + j], %17
+})";
+
 std::vector<Workload> Workloads() {
   return {
       {"forward 128x784x256", Matmul("forward", 128, 784, 256, 784, 1, 256, 1)},
@@ -197,6 +266,8 @@ std::vector<Workload> Workloads() {
       {"dX 128x10x256", Matmul("dx3", 128, 10, 256, 10, 1, 1, 10)},
       {"forward 512x1024x1024", Matmul("forward4", 512, 1024, 1024, 1024, 1, 1024, 1)},
       {"forward 16x4096x4096", Matmul("forward5", 16, 4096, 4096, 4096, 1, 4096, 1)},
+      {"dW 784x128x256 and Adam", kUpdate},
+      {"forward 128x784x256, bias, gelu", kLinearGelu},
       {"layer norm 128x256", kLayerNorm},
       {"gelu 128x256", kGelu},
       {"adam 784x256", kAdam},

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -167,8 +168,9 @@ class OrcJit : public Jit {
   }
 
   absl::Status Compile(absl::Span<const l0::Kernel> kernels) override {
+    std::set<std::string_view> names;
     for (const l0::Kernel& kernel : kernels) {
-      if (!entries_.try_emplace(kernel.name).second) {
+      if (entries_.contains(kernel.name) || !names.insert(kernel.name).second) {
         return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " exists already"));
       }
     }
@@ -209,7 +211,7 @@ class OrcJit : public Jit {
                                   std::move(wanted));
     if (!found) return ToStatus(found.takeError(), "linking kernels");
     for (size_t i = 0; i < kernels.size(); ++i) {
-      Entry& entry = entries_.at(kernels[i].name);
+      Entry& entry = entries_[kernels[i].name];
       entry.function =
           found->at(session_->intern(kernels[i].name)).getAddress().toPtr<KernelFn>();
       entry.ir = std::move(compiled[i].ir);

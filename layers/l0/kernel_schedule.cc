@@ -18,6 +18,8 @@ constexpr double kSmallWork = 16384;
 constexpr int64_t kBlocksPerWorker = 8;
 // Operands beyond this are streamed from memory, so the loop order matters (bytes; a usual L2).
 constexpr double kCacheBytes = 1 << 20;
+// Sums shorter than this many registers of lanes are not worth lanes along the sum.
+constexpr double kShortSum = 4;
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -215,13 +217,25 @@ class Scheduler {
     return true;
   }
 
-  // Makes `axis` a grid axis, cut into whole tiles.
+  // Makes `axis` a grid axis, cut into whole tiles: the largest blocks, up to a few for each worker,
+  // with which the worker that gets most finishes soonest.
   void SetGrid(Schedule& schedule, AxisId axis) const {
     AxisSchedule& a = schedule.axes[axis];
     a.kind = AxisKind::kGrid;
-    const int64_t tiles = (Extent(axis) + a.tile - 1) / a.tile;
-    const int64_t wanted = work_ < kSmallWork ? 1 : kBlocksPerWorker * target_.workers;
-    a.block = (tiles + wanted - 1) / wanted * a.tile;
+    const int64_t tiles = std::max<int64_t>((Extent(axis) + a.tile - 1) / a.tile, 1);
+    if (work_ < kSmallWork) {
+      a.block = tiles * a.tile;
+      return;
+    }
+    const int64_t wanted = kBlocksPerWorker * target_.workers;
+    const auto longest = [&](int64_t block_tiles) {
+      return std::min(RoundUp(tiles, block_tiles * target_.workers) / target_.workers, tiles);
+    };
+    int64_t best = (tiles + wanted - 1) / wanted;
+    for (int64_t block_tiles = best; block_tiles-- > 1;) {
+      if (longest(block_tiles) < longest(best)) best = block_tiles;
+    }
+    a.block = best * a.tile;
   }
 
   // The first axis with enough iterations for all workers, or else the one with the most.
@@ -377,10 +391,24 @@ class Scheduler {
       std::swap(c.a, c.b);
       across = down;
     }
-    if (across) {
-      Outer(c, *across);
-    } else {
-      Dot(c);
+    if (across) return Outer(c, *across);
+    // A short sum fills few lanes; gathering a vector of columns costs less, shared by many rows.
+    if (Points(c.bound) < kShortSum * lanes_) Gathered(c);
+    Dot(c);
+  }
+
+  // Lanes along the columns though they are strided in b; as many rows as registers hold.
+  void Gathered(const Contraction& c) {
+    const AxisId down = LongestOf(c.rows);
+    const AxisId across = LongestOf(c.columns);
+    for (const int64_t rows : {target_.vector_registers - 8, target_.vector_registers / 2 - 4}) {
+      const int64_t r = std::min(rows, std::max<int64_t>(Extent(down), 1));
+      Schedule schedule = Start("gather " + std::to_string(r) + "x" + std::to_string(lanes_));
+      SetVector(schedule, across, 1);
+      schedule.axes[down].tile = r;
+      schedule.loads_per_fma = static_cast<double>(r + lanes_) / static_cast<double>(r);
+      schedule.accumulators = static_cast<int>(r);
+      AddGrid(schedule, across, down);
     }
   }
 
@@ -399,15 +427,17 @@ class Scheduler {
       int64_t vectors;
     };
     std::vector<Choice> choices;
+    const double panel = Points(c.bound | c.columns) * 4;
+    const bool columns_first = panel > kCacheBytes;
     for (const auto& [rows, vectors] : shapes) {
       const int64_t wide = RoundUp(Extent(across), lanes_) / lanes_;
       const int64_t r = std::min(rows, std::max<int64_t>(Extent(down), 1));
       const int64_t v = std::min(vectors, std::max<int64_t>(wide, 1));
-      choices.push_back({OuterCost(Extent(down), wide, r, v), r, v});
+      const double balance = columns_first ? Imbalance(wide, v) : Imbalance(Extent(down), r);
+      choices.push_back({balance * OuterCost(Extent(down), wide, r, v), r, v});
     }
     std::stable_sort(choices.begin(), choices.end(),
                      [](const Choice& x, const Choice& y) { return x.cost < y.cost; });
-    const double panel = Points(c.bound | c.columns) * 4;
     for (const Choice& choice : choices) {
       if (found_.size() + 2 > kMaxCandidates) break;
       Schedule schedule = Start("tile " + std::to_string(choice.rows) + "x" +
@@ -419,9 +449,21 @@ class Scheduler {
                                static_cast<double>(choice.rows * choice.vectors);
       schedule.accumulators = static_cast<int>(choice.rows * choice.vectors);
       // Rows outermost re-read b for every tile of rows; columns outermost re-read a.
-      const bool columns_first = panel > kCacheBytes;
       AddGrid(schedule, columns_first ? across : down, columns_first ? down : across);
+      if (columns_first && found_.size() < 3) {
+        schedule.name += " rows first";
+        AddGrid(schedule, down, across);
+      }
     }
+  }
+
+  // How much longer the busiest worker takes than a fair share, when `extent` is dealt out in tiles.
+  double Imbalance(int64_t extent, int64_t tile) const {
+    if (extent == 0) return 1;
+    const int64_t tiles = (extent + tile - 1) / tile;
+    const int64_t most = (tiles + target_.workers - 1) / target_.workers * tile;
+    return static_cast<double>(std::min(most, extent) * target_.workers) /
+           static_cast<double>(std::max<int64_t>(extent, target_.workers));
   }
 
   // Cycles for one step of k over the whole output, in units of a vector multiply-add: full tiles
