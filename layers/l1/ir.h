@@ -17,6 +17,12 @@ namespace l3c::l1 {
 
 using support::Span;
 
+struct TensorType {
+  tensor::DType dtype = tensor::DType::kF32;
+  tensor::Shape shape;
+  bool operator==(const TensorType&) const = default;
+};
+
 enum class NodeKind : uint8_t { kStorage, kMemory, kCompute };
 
 struct SystemNode {

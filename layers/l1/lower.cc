@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "layers/l1/graph_part.h"
 #include "layers/l1/naming.h"
 #include "layers/l1/place.h"
 #include "layers/l2/expand.h"
@@ -24,79 +25,6 @@ constexpr char kWindow[] = "weights";
 constexpr char kMessage[] = "GradUpdate";
 constexpr char kTrainGraph[] = "forward_backward";
 constexpr char kEvalGraph[] = "evaluate";
-
-// The part of a graph that some outputs need, with its inputs in a given order. An input that is to
-// be `ones` becomes a constant. A scalar constant becomes a literal in each user that can be
-// written so, made just before the user: that is where the parser makes it, and so a program that
-// is read back from its text is the same node by node.
-struct Part {
-  std::vector<NodeId> arguments;  // stay inputs, needed or not
-  std::vector<NodeId> state;      // stay inputs where needed
-  std::vector<tensor::Output> outputs;
-  std::optional<NodeId> ones;
-};
-
-// Whether the constant `id` can be written as a number in its user, which then gives it the dtype
-// of the user's first other operand.
-bool IsLiteralOf(const Graph& graph, NodeId id, const tensor::Node& user) {
-  const tensor::Node& node = graph.node(id);
-  if (node.op != Op::kConst) return false;
-  if (user.op == Op::kExpand) return node.dtype == DType::kF32;
-  const bool scalar = user.shape.empty() || tensor::Definition(user.op).name == "scale";
-  if (user.inputs.size() != 2 || !scalar) return false;
-  const NodeId other = user.inputs[0] == id ? user.inputs[1] : user.inputs[0];
-  return graph.node(other).op != Op::kConst && graph.node(other).dtype == node.dtype;
-}
-
-Graph Extract(const Graph& from, const Part& part) {
-  std::vector<bool> needed(from.size());
-  for (const tensor::Output& output : part.outputs) needed[output.node] = true;
-  for (NodeId id = static_cast<NodeId>(from.size()); id-- > 0;) {
-    if (!needed[id]) continue;
-    for (NodeId input : from.node(id).inputs) needed[input] = true;
-  }
-  // A constant keeps its node where some use needs it.
-  std::vector<bool> keep(from.size());
-  for (const tensor::Output& output : part.outputs) keep[output.node] = true;
-  for (NodeId id = 0; id < from.size(); ++id) {
-    if (!needed[id]) continue;
-    if (from.node(id).op != Op::kConst) keep[id] = true;
-    for (NodeId input : from.node(id).inputs) {
-      if (!IsLiteralOf(from, input, from.node(id))) keep[input] = true;
-    }
-  }
-  Graph to;
-  std::vector<NodeId> ids(from.size());
-  const auto add_input = [&](NodeId id) {
-    const tensor::Node& node = from.node(id);
-    ids[id] = to.AddInput(node.name, node.dtype, node.shape, node.span);
-  };
-  for (NodeId id : part.arguments) add_input(id);
-  for (NodeId id : part.state) {
-    if (needed[id]) add_input(id);
-  }
-  for (NodeId id = 0; id < from.size(); ++id) {
-    const tensor::Node& node = from.node(id);
-    if (!needed[id]) continue;
-    if (node.op == Op::kInput) {
-      if (part.ones == id) {
-        ids[id] = to.Expand(to.AddLiteral(1, node.dtype), node.shape, node.name);
-      }
-      continue;
-    }
-    if (!keep[id]) continue;
-    std::vector<NodeId> inputs;
-    for (NodeId input : node.inputs) {
-      const tensor::Node& operand = from.node(input);
-      inputs.push_back(IsLiteralOf(from, input, node)
-                           ? to.AddLiteral(operand.attr.scalar, operand.dtype)
-                           : ids[input]);
-    }
-    ids[id] = to.Add(node.op, std::move(inputs), node.attr, node.name, node.span);
-  }
-  for (const tensor::Output& output : part.outputs) to.AddOutput(output.name, ids[output.node]);
-  return to;
-}
 
 // Arithmetic of a graph: a multiply-add counts two, another elementwise op one.
 double CountFlops(const Graph& derived) {
@@ -263,7 +191,7 @@ class Lowering {
     const tensor::Gradients gradients =
         tensor::Differentiate(graph, ids[forward_.loss], parameters);
     NameValues(graph);
-    Part part = PartOf(graph);
+    GraphPart part = PartOf(graph);
     part.outputs = OutputsOf(graph, train_metrics_);
     for (size_t i = 0; i < forward_.parameters.size(); ++i) {
       part.outputs.push_back({forward_.parameters[i].name + "_grad", gradients.nodes[i]});
@@ -276,7 +204,7 @@ class Lowering {
     Graph graph = forward_.graph;
     eval_metrics_ = AddMetricOutputs(graph, forward_.metrics);
     NameValues(graph);
-    Part part = PartOf(graph);
+    GraphPart part = PartOf(graph);
     part.outputs = OutputsOf(graph, eval_metrics_);
     part.ones.reset();
     part.arguments = InputsOf(graph, /*with_mask=*/true);
@@ -293,8 +221,8 @@ class Lowering {
     return inputs;
   }
 
-  Part PartOf(const Graph& graph) const {
-    Part part;
+  GraphPart PartOf(const Graph& graph) const {
+    GraphPart part;
     part.arguments = InputsOf(graph, !drop_last_);
     if (drop_last_) part.ones = graph.Find(MaskName());
     for (const l2::Parameter& p : forward_.parameters) part.state.push_back(*graph.Find(p.name));
@@ -416,7 +344,7 @@ class Lowering {
 
     Handler handler;
     handler.message = kMessage;
-    Part part;
+    GraphPart part;
     for (const l2::Parameter& p : forward_.parameters) {
       handler.args.push_back(p.name + "_grad");
       part.arguments.push_back(*update_.graph.Find(handler.args.back()));

@@ -174,7 +174,7 @@ std::optional<uint32_t> ProgramParser::ResolveNode(const Name& name) {
   return node;
 }
 
-std::optional<Type> ProgramParser::ParseDomain() {
+std::optional<TensorType> ProgramParser::ParseDomain() {
   if (!AtWord("tensor") && !AtWord("scalar")) {
     ErrorExpected("tensor(dtype, shape) or scalar(dtype)");
     return std::nullopt;
@@ -202,7 +202,7 @@ std::optional<Type> ProgramParser::ParseDomain() {
   }
   if (!Expect(")")) return std::nullopt;
   if (!CheckShape(shape, SpanFrom(begin))) return std::nullopt;
-  return Type{*dtype, std::move(shape)};
+  return TensorType{*dtype, std::move(shape)};
 }
 
 bool ProgramParser::CheckShape(const tensor::Shape& shape, Span span) {

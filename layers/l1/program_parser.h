@@ -23,11 +23,6 @@ namespace l3c::l1 {
 using support::Kind;
 using support::Name;
 
-struct Type {
-  tensor::DType dtype = tensor::DType::kF32;
-  tensor::Shape shape;
-};
-
 class ProgramParser : public support::ParserBase {
  public:
   using ParserBase::ParserBase;
@@ -38,7 +33,7 @@ class ProgramParser : public support::ParserBase {
   // What the first pass leaves for the second.
   struct RawArg {
     Name name;
-    std::optional<Type> type;
+    std::optional<TensorType> type;
   };
   struct RawGraph {
     std::vector<RawArg> args;
@@ -73,7 +68,7 @@ class ProgramParser : public support::ParserBase {
   bool ParseEdge();
   std::optional<uint32_t> ExpectNode(std::string_view what);
   std::optional<uint32_t> ResolveNode(const Name& name);
-  std::optional<Type> ParseDomain();
+  std::optional<TensorType> ParseDomain();
   bool CheckShape(const tensor::Shape& shape, Span span);
   void ParseData();
   bool ParseField(BoundData& data, std::map<std::string, Span>& fields);
@@ -114,8 +109,8 @@ class ProgramParser : public support::ParserBase {
   bool ParseMetric(Schedule& schedule);
 
   // ---- Second pass (resolve.cc) ----------------------------------------------------------------
-  std::optional<Type> ForwardedType(const std::string& unit, size_t position,
-                                    const std::string& name);
+  std::optional<TensorType> ForwardedType(const std::string& unit, size_t position,
+                                          const std::string& name);
   bool AddArguments(tensor::Graph& graph, const std::vector<RawArg>& args, const std::string& unit);
   bool AddState(tensor::Graph& graph, const StateField& field, const std::vector<RawArg>& args);
   void BuildGraphs();

@@ -8,18 +8,18 @@ namespace l3c::l1 {
 
 // The type of an argument that has none of its own: of what is forwarded to it. `unit` is the
 // name of a graph, or "actor.message".
-std::optional<Type> ProgramParser::ForwardedType(const std::string& unit, size_t position,
-                                                 const std::string& name) {
+std::optional<TensorType> ProgramParser::ForwardedType(const std::string& unit, size_t position,
+                                                       const std::string& name) {
   for (const Stage& stage : program_.stages) {
     for (const Statement& s : stage.body) {
       if (s.kind != StatementKind::kForward || position >= s.buffers.size()) continue;
       if (s.target + (s.handler.empty() ? "" : "." + s.handler) != unit) continue;
       for (const BufferParam& param : stage.params) {
-        if (param.name == s.buffers[position]) return Type{param.dtype, param.shape};
+        if (param.name == s.buffers[position]) return TensorType{param.dtype, param.shape};
       }
       for (const Statement& alloc : stage.body) {
         if (alloc.kind == StatementKind::kAlloc && alloc.buffer == s.buffers[position]) {
-          return Type{alloc.dtype, alloc.shape};
+          return TensorType{alloc.dtype, alloc.shape};
         }
       }
     }
@@ -32,7 +32,7 @@ std::optional<Type> ProgramParser::ForwardedType(const std::string& unit, size_t
       for (const tensor::Output& output : graph->graph.outputs()) {
         if (output.name != name) continue;
         const tensor::Node& node = graph->graph.node(output.node);
-        return Type{node.dtype, node.shape};
+        return TensorType{node.dtype, node.shape};
       }
     }
   }
