@@ -3,6 +3,7 @@
 // one go and a plan reached through files are the same bytes.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,9 +11,10 @@
 
 #include "layers/l0/plan.h"
 #include "layers/l1/ir.h"
+#include "layers/l1/lower.h"
 #include "layers/l2/ir.h"
 #include "layers/l3/ir.h"
-#include "layers/search/decision.h"
+#include "layers/search/lowering.h"
 #include "layers/support/diagnostics.h"
 #include "layers/support/source.h"
 #include "tools/l3c/options.h"
@@ -53,7 +55,12 @@ class Compilation {
   bool LowerSpec();       // l3 → l2
   bool LowerMethod();     // l2 → l1
   bool LowerPlacement();  // l1 → l0
+  bool EnterLowered(Layer layer, std::string text);
   bool Succeeds(bool ok);  // prints pending diagnostics
+  bool Fail(const search::SearchFailure& failure);
+  bool EveryForcedChoiceExists() const;
+  bool FindSystem(l1::System& system);
+  bool FindData(std::map<std::string, l1::DatasetInfo>& data);
   std::string DataFolder(const std::string& name, const std::string& path) const;
 
   const Options options_;

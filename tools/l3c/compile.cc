@@ -1,0 +1,299 @@
+#include "tools/l3c/compile.h"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <iostream>
+#include <utility>
+
+#include "cost/machine.h"
+#include "layers/l0/lower/lower.h"
+#include "layers/l0/plan_text.h"
+#include "layers/l0/plan_verify.h"
+#include "layers/l1/discover.h"
+#include "layers/l1/lower.h"
+#include "layers/l1/text.h"
+#include "layers/l1/verify.h"
+#include "layers/l2/lower.h"
+#include "layers/l2/verify.h"
+#include "layers/l3/parse.h"
+#include "layers/l3/print.h"
+#include "layers/l3/verify.h"
+#include "runtime/data_set.h"
+#include "tools/l3c/files.h"
+
+namespace l3c::tools {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+// Samples of a split when the data are made up (--synthetic), or when only a plan is asked for and
+// the files are not here.
+constexpr int64_t kAssumedTrainRows = 50'000;
+constexpr int64_t kAssumedTestRows = 10'000;
+
+std::optional<Layer> LayerOfFile(const support::SourceFile& source) {
+  constexpr std::string_view kHeader = "# l3c ";
+  const std::string_view text = source.text();
+  for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
+    if (text.starts_with(std::string(kHeader) + std::string(LayerName(layer)) + " ")) return layer;
+  }
+  for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
+    if (fs::path(source.name()).extension() == "." + std::string(LayerName(layer))) return layer;
+  }
+  return std::nullopt;
+}
+
+search::LoweringOptions SearchOptions(const Options& options) {
+  search::LoweringOptions search;
+  search.mode = *search::ParseMode(options.search);
+  search.forced = {options.force.begin(), options.force.end()};
+  return search;
+}
+
+// The node that the first tensor graph runs on: what the plan's kernels are made for.
+const l1::SystemNode& ComputeNode(const l1::Program& program) {
+  return program.system.nodes[program.graphs.front().node];
+}
+
+// Rows of each split, told from the smallest field alone; the run checks all of them.
+bool CountRows(const l3::Data& data, const std::string& folder,
+               std::map<std::string, int64_t>& rows) {
+  const auto smallest = std::min_element(
+      data.fields.begin(), data.fields.end(), [](const l3::Field& a, const l3::Field& b) {
+        return l3::NumElements(a.domain) < l3::NumElements(b.domain);
+      });
+  l0::DataSource source;
+  source.name = data.name;
+  source.path = folder;
+  if (smallest != data.fields.end()) {
+    l0::FieldSource field;
+    field.field = smallest->name;
+    field.dtype = l3::ExampleDType(smallest->domain);
+    field.shape = l3::ExampleShape(smallest->domain);
+    source.fields.push_back(std::move(field));
+  }
+  for (const char* split : {"train", "test"}) {
+    const absl::StatusOr<runtime::SplitData> read = runtime::ReadSplit(source, folder, split);
+    if (read.ok()) {
+      rows[split] = read->samples;
+    } else if (std::string_view(split) == "train") {
+      return EnvironmentError(std::string(read.status().message()),
+                              "pass --data " + data.name + "=DIR, or --synthetic for random data");
+    }
+  }
+  return true;
+}
+
+// Adds the time since construction to `timings` when it goes.
+class Timer {
+ public:
+  Timer(std::vector<Timing>& timings, std::string part)
+      : timings_(timings), part_(std::move(part)), start_(Clock::now()) {}
+  ~Timer() {
+    timings_.push_back(
+        {std::move(part_), std::chrono::duration<double>(Clock::now() - start_).count()});
+  }
+
+ private:
+  std::vector<Timing>& timings_;
+  std::string part_;
+  Clock::time_point start_;
+};
+
+}  // namespace
+
+bool Compilation::Succeeds(bool ok) {
+  if (ok && !diagnostics_.has_errors()) return true;
+  std::cerr << (options_.sarif ? diagnostics_.RenderSarif() : diagnostics_.Render(options_.color));
+  return false;
+}
+
+bool Compilation::Load() {
+  std::optional<support::SourceFile> source =
+      support::SourceFile::Read(options_.file, diagnostics_);
+  if (!source) return Succeeds(false);
+  const std::optional<Layer> layer = LayerOfFile(*source);
+  if (!layer) {
+    return EnvironmentError("cannot tell the layer of '" + options_.file + "'",
+                            "name it .l3, .l2, .l1 or .l0, or begin it with '# l3c LAYER v1'");
+  }
+  Timer timer(timings_, "parse");
+  return Enter(*layer, std::make_unique<support::SourceFile>(std::move(*source)));
+}
+
+bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) {
+  const support::SourceFile& source = *text;
+  texts_.push_back({layer, std::move(text)});
+  diagnostics_.set_source(&source);
+  switch (layer) {
+    case Layer::kL3:
+      l3_ = l3::Parse(source, diagnostics_);
+      return Succeeds(l3_ && l3::Verify(*l3_, diagnostics_));
+    case Layer::kL2:
+      l2_ = l2::ParseModule(source, diagnostics_);
+      return Succeeds(l2_ && l2::Verify(*l2_, diagnostics_));
+    case Layer::kL1:
+      l1_ = l1::ParseProgram(source, diagnostics_);
+      return Succeeds(l1_ && l1::Verify(*l1_, diagnostics_));
+    case Layer::kL0:
+      l0_ = l0::ParsePlan(source, diagnostics_);
+      return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_));
+  }
+  return false;
+}
+
+bool Compilation::LowerTo(Layer target) {
+  if (target < layer()) {
+    return EnvironmentError("'" + options_.file + "' is an " + std::string(LayerName(layer())) +
+                                " program: it cannot be raised to " + std::string(LayerName(target)),
+                            "--to takes its own layer or a lower one");
+  }
+  if (target == layer()) {
+    // Canonical text of the same program.
+    std::string text;
+    switch (target) {
+      case Layer::kL3: text = l3::Print(*l3_); break;
+      case Layer::kL2: text = l2::PrintModule(*l2_); break;
+      case Layer::kL1: text = l1::PrintProgram(*l1_); break;
+      case Layer::kL0: text = l0::PrintPlan(*l0_); break;
+    }
+    return Enter(target, std::make_unique<support::SourceFile>(options_.file, std::move(text)));
+  }
+  while (layer() != target) {
+    bool ok = false;
+    switch (layer()) {
+      case Layer::kL3: ok = LowerSpec(); break;
+      case Layer::kL2: ok = LowerMethod(); break;
+      case Layer::kL1: ok = LowerPlacement(); break;
+      case Layer::kL0: break;
+    }
+    if (!ok) return false;
+  }
+  return true;
+}
+
+bool Compilation::LowerSpec() {
+  Timer timer(timings_, "l3->l2");
+  search::LoweringResult<l2::Module> result = l2::LowerToL2(*l3_, {}, SearchOptions(options_));
+  explanations_.push_back(std::move(result.explanation));
+  if (!result.ok()) return Fail(*result.failure);
+  return EnterLowered(Layer::kL2, l2::PrintModule(result.best()));
+}
+
+bool Compilation::LowerMethod() {
+  Timer timer(timings_, "l2->l1");
+  l1::LowerOptions lowering;
+  lowering.epochs = options_.epochs;
+  lowering.steps = options_.steps;
+  lowering.seed = options_.seed;
+  lowering.search = SearchOptions(options_);
+  if (!FindSystem(lowering.system) || !FindData(lowering.data)) return false;
+  search::LoweringResult<l1::Program> result = l1::Lower(*l2_, lowering);
+  explanations_.push_back(std::move(result.explanation));
+  if (!result.ok()) return Fail(*result.failure);
+  return EnterLowered(Layer::kL1, l1::PrintProgram(result.best()));
+}
+
+bool Compilation::LowerPlacement() {
+  Timer timer(timings_, "l1->l0");
+  l0::lower::LowerOptions lowering;
+  lowering.search = SearchOptions(options_);
+  lowering.numerics = *egraph::ParseNumerics(options_.numerics);
+  lowering.explain = options_.explain;
+  const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
+  search::LoweringResult<l0::Plan> result =
+      l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
+  explanations_.push_back(std::move(result.explanation));
+  if (diagnostics_.has_errors()) return Succeeds(false);
+  if (!result.ok()) return Fail(*result.failure);
+  return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();
+}
+
+bool Compilation::EnterLowered(Layer layer, std::string text) {
+  const std::string name =
+      fs::path(options_.file).stem().string() + "." + std::string(LayerName(layer));
+  return Enter(layer, std::make_unique<support::SourceFile>(name, std::move(text)));
+}
+
+bool Compilation::Fail(const search::SearchFailure& failure) {
+  search::ReportFailure(failure, {}, diagnostics_);
+  return Succeeds(false);
+}
+
+bool Compilation::EveryForcedChoiceExists() const {
+  std::vector<std::string> ids;
+  for (const search::Explanation& explanation : explanations_) {
+    for (const search::Decision& decision : explanation.decisions) ids.push_back(decision.id);
+  }
+  for (const auto& [id, choice] : options_.force) {
+    if (std::find(ids.begin(), ids.end(), id) != ids.end()) continue;
+    const std::string closest = support::ClosestMatch(id, ids);
+    return EnvironmentError("--force " + id + "=" + choice + ": there is no such decision",
+                            closest.empty() ? "'l3c optimize FILE --explain' lists the decisions"
+                                            : "did you mean '" + closest + "'?");
+  }
+  return true;
+}
+
+bool Compilation::FindSystem(l1::System& system) {
+  if (options_.system.empty()) {
+    system = l1::DiscoverHost();
+    return true;
+  }
+  std::optional<support::SourceFile> source =
+      support::SourceFile::Read(options_.system, diagnostics_);
+  if (!source) return Succeeds(false);
+  diagnostics_.set_source(&*source);
+  std::optional<l1::Program> program = l1::ParseProgram(*source, diagnostics_);
+  const bool ok = Succeeds(program && l1::Verify(*program, diagnostics_));
+  diagnostics_.set_source(texts_.back().source.get());
+  if (!ok) return false;
+  if (program->system.nodes.empty()) {
+    return EnvironmentError("'" + options_.system + "' has no system");
+  }
+  system = std::move(program->system);
+  return true;
+}
+
+std::string Compilation::DataFolder(const std::string& name, const std::string& path) const {
+  if (const auto given = options_.data.find(name); given != options_.data.end()) {
+    return fs::absolute(given->second).lexically_normal().string();
+  }
+  const fs::path beside = fs::path(options_.file).parent_path() / path;
+  std::error_code ignored;
+  const fs::path found = fs::is_directory(beside, ignored) ? beside : fs::path(path);
+  return fs::absolute(found).lexically_normal().string();
+}
+
+bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
+  for (const l3::Data& declaration : l2_->spec.data) {
+    l1::DatasetInfo info;
+    const auto given = options_.data.find(declaration.name);
+    info.path = given != options_.data.end() ? given->second : "data/" + declaration.name;
+    const std::string folder = DataFolder(declaration.name, "data/" + declaration.name);
+    std::error_code ignored;
+    if (options_.synthetic) {
+      info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
+    } else if (!fs::is_directory(folder, ignored) && options_.verb == Verb::kOptimize) {
+      std::cerr << "note: data '" << declaration.name << "' is not at " << folder << "; planning for "
+                << kAssumedTrainRows << " samples (--data " << declaration.name << "=DIR)\n";
+      info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
+    } else if (!CountRows(declaration, folder, info.rows)) {
+      return false;
+    }
+    data[declaration.name] = std::move(info);
+  }
+  return true;
+}
+
+std::map<std::string, std::string> Compilation::DataFolders() const {
+  std::map<std::string, std::string> folders;
+  for (const l0::DataSource& source : l0_->sources) {
+    folders[source.name] = DataFolder(source.name, source.path);
+  }
+  return folders;
+}
+
+}  // namespace l3c::tools
