@@ -19,7 +19,7 @@ DagSearch::DagSearch(const EGraphView& view, const UserIndex& users, std::span<c
                      uint64_t max_work)
     : view_(view),
       users_(users),
-      prices_(prices),
+      prices_(prices.begin(), prices.end()),
       roots_(roots),
       forced_(forced.begin(), forced.end()),
       max_work_(max_work),
@@ -28,15 +28,41 @@ DagSearch::DagSearch(const EGraphView& view, const UserIndex& users, std::span<c
   fixed_.assign(view.class_count(), 0);
   for (size_t c = 0; c < fixed_.size(); ++c) fixed_[c] = forced_[c].valid();
   colors_.assign(view.class_count(), 0);
+  ForbidUnreachable();
   sharers_.assign(view.class_count(), 0);
   for (uint32_t c = 0; c < sharers_.size(); ++c) {
     // E-nodes are numbered class by class, so users of one class are neighbours.
     uint32_t last = ClassRef::kNone;
     for (ENodeRef user : users.Users(ClassRef{c})) {
+      if (!(prices_[user.index] < kInfinity)) continue;
       const uint32_t k = view.NodeClass(user).index;
-      sharers_[c] += k != last && prices[user.index] < kInfinity;
+      sharers_[c] += k != last;
       last = k;
     }
+  }
+}
+
+// What no root can use need not be priced at every pass.
+void DagSearch::ForbidUnreachable() {
+  std::vector<uint8_t> reachable(view_.class_count(), 0);
+  std::vector<uint32_t> todo;
+  const auto visit = [&](ClassRef c) {
+    if (!c.valid() || reachable[c.index]) return;
+    reachable[c.index] = 1;
+    todo.push_back(c.index);
+  };
+  for (ClassRef root : roots_) visit(root);
+  while (!todo.empty()) {
+    const ClassRef c{todo.back()};
+    todo.pop_back();
+    for (uint32_t i = 0; i < view_.NodeCountOf(c); ++i) {
+      const ENodeRef n{view_.FirstNode(c).index + i};
+      if (!(prices_[n.index] < kInfinity)) continue;
+      for (ClassRef child : view_.NodeChildren(n)) visit(child);
+    }
+  }
+  for (uint32_t n = 0; n < prices_.size(); ++n) {
+    if (!reachable[view_.NodeClass(ENodeRef{n}).index]) prices_[n] = kInfinity;
   }
 }
 
@@ -142,51 +168,55 @@ bool DagSearch::Adopt(Solution&& s) {
   return true;
 }
 
-void DagSearch::MarkFree(const std::vector<uint32_t>& opened) {
+void DagSearch::MarkFree() {
   free_.assign(view_.class_count(), 0);
-  for (uint32_t k : opened) {
+  for (uint32_t k : opened_) {
     for (uint32_t c : base_terms_[k]) free_[c] = 1;
   }
 }
 
+// The moves go round: after an improvement the next class is tried, and only a whole round without
+// one says that there is none.
+
 bool DagSearch::TryOpening() {
-  for (uint32_t k = 0; k < sharers_.size(); ++k) {
+  const auto count = static_cast<uint32_t>(sharers_.size());
+  for (uint32_t tried = 0; tried < count; ++tried) {
+    const uint32_t k = next_to_open_;
+    next_to_open_ = (next_to_open_ + 1) % count;
     if (sharers_[k] < 2 || !base_choice_[k].valid() || IsReached(best_, k)) continue;
     if (OutOfWork()) return false;
-    std::vector<uint32_t> opened = opened_;
-    opened.push_back(k);
-    MarkFree(opened);
-    if (Adopt(FromPass(prices_))) {
-      opened_ = std::move(opened);
-      return true;
-    }
+    opened_.push_back(k);
+    MarkFree();
+    if (Adopt(FromPass(prices_))) return true;
+    opened_.pop_back();
   }
   return false;
 }
 
 bool DagSearch::TryClosing() {
-  for (size_t i = 0; i < opened_.size(); ++i) {
+  for (size_t tried = 0; tried < opened_.size(); ++tried) {
     if (OutOfWork()) return false;
-    std::vector<uint32_t> opened = opened_;
-    opened.erase(opened.begin() + static_cast<ptrdiff_t>(i));
-    MarkFree(opened);
-    if (Adopt(FromPass(prices_))) {
-      opened_ = std::move(opened);
-      return true;
-    }
+    // From the front to the back: in the end every one has been left out once.
+    const uint32_t k = opened_.front();
+    opened_.erase(opened_.begin());
+    MarkFree();
+    if (Adopt(FromPass(prices_))) return true;
+    opened_.push_back(k);
   }
   return false;
 }
 
 bool DagSearch::TryForcing() {
-  MarkFree(opened_);
-  const std::vector<uint32_t> reached = best_.reached;
-  for (uint32_t c : reached) {
-    if (fixed_[c]) continue;
+  MarkFree();
+  const auto count = static_cast<uint32_t>(forced_.size());
+  for (uint32_t tried = 0; tried < count; ++tried) {
+    const uint32_t c = next_to_force_;
+    next_to_force_ = (next_to_force_ + 1) % count;
+    const uint32_t nodes = view_.NodeCountOf(ClassRef{c});
+    if (fixed_[c] || nodes == 1 || !IsReached(best_, c)) continue;
     const uint32_t first = view_.FirstNode(ClassRef{c}).index;
-    const uint32_t count = view_.NodeCountOf(ClassRef{c});
     const ENodeRef before = forced_[c];
-    for (uint32_t n = first; count > 1 && n < first + count; ++n) {
+    for (uint32_t n = first; n < first + nodes; ++n) {
       if (best_.choice[c].index == n || !(prices_[n] < kInfinity)) continue;
       if (OutOfWork()) return false;
       forced_[c] = ENodeRef{n};
@@ -235,6 +265,13 @@ void DagSearch::Run() {
   if (!tree.valid) return;
 
   pass_.Run(Pass::Sharing::kDag, {prices_, forced_, {}}, &work_);
+  if (pass_.truncated()) {
+    // Too large for passes that know what is shared: swaps from the tree optimum must do.
+    SwapDescent(tree, base_choice_);
+    Adopt(std::move(tree));
+    exhausted_ = true;
+    return;
+  }
   base_choice_.assign(pass_.choice().begin(), pass_.choice().end());
   base_terms_.resize(view_.class_count());
   for (uint32_t c = 0; c < base_terms_.size(); ++c) {

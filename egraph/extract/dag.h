@@ -11,7 +11,7 @@
 //         open a class that several others could use, or close one, and run a new pass;
 //         force a class to another e-node and run a new pass.
 // Every result is refined by swaps and accepted when the true total falls. The first improvement is
-// taken, in class order, until no move improves or the work budget is spent.
+// taken, round after round in class order, until no move improves or the work budget is spent.
 #pragma once
 
 #include <cstdint>
@@ -55,14 +55,15 @@ class DagSearch {
   bool TryOpening();
   bool TryClosing();
   bool TryForcing();
-  void MarkFree(const std::vector<uint32_t>& opened);
+  void MarkFree();  // the terms of what is opened
+  void ForbidUnreachable();
   std::vector<double> SharedPrices() const;
   // Passes root after root, the terms of earlier roots being free.
   Solution FromRootsInTurn();
 
   const EGraphView& view_;
   const UserIndex& users_;
-  const std::span<const double> prices_;
+  std::vector<double> prices_;  // by e-node
   const std::span<const ClassRef> roots_;
   std::vector<ENodeRef> forced_;  // by class; the caller's and the search's own
   std::vector<uint8_t> fixed_;    // by class: forced by the caller
@@ -75,6 +76,8 @@ class DagSearch {
   std::vector<std::vector<uint32_t>> base_terms_;  // its closures
   std::vector<uint32_t> sharers_;                  // by class: distinct classes that could use it
   std::vector<uint32_t> opened_;
+  uint32_t next_to_open_ = 0;
+  uint32_t next_to_force_ = 0;
   std::vector<uint8_t> free_;
   Solution best_;
   Solution scratch_;

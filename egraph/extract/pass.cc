@@ -92,6 +92,8 @@ void Pass::Run(Sharing sharing, const Input& input, uint64_t* work) {
   stamps_.assign(classes, 0);
   stamp_ = 0;
   heap_.clear();
+  truncated_ = false;
+  size_t closure_entries = 0;
   missing_.resize(view_.node_count());
   for (uint32_t n = 0; n < missing_.size(); ++n) {
     missing_[n] = users_.DistinctChildren(ENodeRef{n});
@@ -113,6 +115,11 @@ void Pass::Run(Sharing sharing, const Input& input, uint64_t* work) {
       StampChildren(n, work);
       closures_[c.index].assign(stamped_.begin(), stamped_.end());
       closures_[c.index].push_back(c.index);
+      closure_entries += closures_[c.index].size();
+      if (closure_entries > kMaxClosureEntries) {
+        truncated_ = true;
+        return;
+      }
     }
     for (ENodeRef user : users_.Users(c)) {
       if (--missing_[user.index] == 0 && !choice_[view_.NodeClass(user).index].valid()) {

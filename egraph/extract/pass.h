@@ -33,6 +33,9 @@ class UserIndex {
 
 class Pass {
  public:
+  // Closures of all classes together: 200 MB.
+  static constexpr size_t kMaxClosureEntries = 50'000'000;
+
   enum class Sharing : uint8_t {
     kTree,  // the cost of a class is the sum over its term
     kDag,   // the cost of a class is the sum over the distinct classes of its term
@@ -53,6 +56,9 @@ class Pass {
 
   std::span<const ENodeRef> choice() const { return choice_; }  // invalid where no finite term
   double Cost(ClassRef c) const { return costs_[c.index]; }
+  // kDag: true when the closures would take more than kMaxClosureEntries; the choice is then
+  // partial.
+  bool truncated() const { return truncated_; }
   // kDag: the classes of the chosen term of `c`, `c` included.
   std::span<const uint32_t> Closure(ClassRef c) const { return closures_[c.index]; }
 
@@ -77,6 +83,7 @@ class Pass {
   uint32_t stamp_ = 0;
   std::vector<uint32_t> stamped_;
   std::vector<Entry> heap_;
+  bool truncated_ = false;
 };
 
 }  // namespace l3c::egraph

@@ -71,8 +71,8 @@ TEST(MathBenchmark, CountsEveryStep) {
   }
   const size_t expected[] = {35, 69, 118, 208, 389, 784, 1576, 3160, 8113, 28303, 136446};
   for (size_t step = 0; step < std::size(expected); ++step) {
+    if (step != 0) RunSchedule(graph, Schedule::Run(kDefaultRuleset));
     EXPECT_EQ(graph.NodeCount(), expected[step]) << "step " << step;
-    RunSchedule(graph, Schedule::Run(kDefaultRuleset));
   }
 }
 
