@@ -182,10 +182,10 @@ absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
     const auto real = static_cast<double>(value);
     if (field.classes > 0 && !(real >= 0 && real < static_cast<double>(field.classes))) {
       status =
-          bad(Message("sample ", sample, ": label ", real, " is outside 0..", field.classes - 1));
+          bad(Message("sample ", sample, ": label ", value, " is outside 0..", field.classes - 1));
     } else if (!tensor::IsFloat(field.dtype) && (real < range.low || real > range.high)) {
-      status = bad(
-          Message("sample ", sample, ": ", real, " does not fit ", tensor::DTypeName(field.dtype)));
+      status = bad(Message("sample ", sample, ": ", value, " does not fit ",
+                           tensor::DTypeName(field.dtype)));
     }
     return status.ok();
   });
