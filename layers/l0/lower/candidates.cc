@@ -203,7 +203,12 @@ class Analyser {
     if (definition.op == Op::kInput) return;
     if (definition.op == Op::kConst || definition.op == Op::kIota) {
       // Under padding the value is zero outside, which only a guarded load gives.
-      if (item.map.guards.empty()) inlines(-1);
+      if (!item.map.guards.empty()) return;
+      if (definition.op == Op::kIota && item.map.flat) {
+        Need(item);
+      } else {
+        inlines(-1);
+      }
       return;
     }
     if (IsView(definition.op)) {
@@ -220,6 +225,10 @@ class Analyser {
       return;
     }
     if (!item.map.guards.empty() || !may_compute) return;
+    if (item.map.flat && !IsElementwise(definition.op)) {
+      Need(item);
+      return;
+    }
     if (IsElementwise(definition.op)) {
       inlines(-1);
       for (ValueId input : definition.inputs) queue_.push_back({item.context, input, item.map});
@@ -253,6 +262,13 @@ class Analyser {
       at.dims.assign(item.map.dims.begin(), item.map.dims.begin() + static_cast<long>(rank));
       queue_.push_back({item.context, definition.inputs[1], std::move(at)});
     }
+  }
+
+  // Has the axes cut so that the item's dimensions are known the next time.
+  void Need(const Item& item) {
+    std::optional<SplitRequest> split;
+    WithDims(item.map, table_.values[item.value].shape, candidate_.extents, split);
+    if (split && !last_attempt_) Split(*split);
   }
 
   template <typename AddInline>
@@ -315,27 +331,63 @@ class Analyser {
     restart_ = true;
   }
 
-  void CountPoints() {
-    for (Entry& entry : candidate_.entries) {
-      double points = 1;
-      double running = 1;
-      auto pass_over = [&](AxisId a) {
-        running *= static_cast<double>(candidate_.extents[a]);
-        if ((entry.axes >> a) & 1) points = running;
-      };
-      if (entry.context == 0) {
-        for (AxisId a = 0; a < candidate_.root_axes; ++a) pass_over(a);
-        // Values of the whole kernel are computed once in every block.
-        if (entry.axes == 0) points = kBlocksOfAKernel;
-      } else {
-        const Context& context = candidate_.contexts[entry.context];
-        running = context.points;
-        for (AxisId a : context.axes) running /= static_cast<double>(candidate_.extents[a]);
-        points = running;
-        for (AxisId a : context.axes) pass_over(a);
-      }
-      entry.points = points * static_cast<double>(entry.maps.size());
+  // Of the point set of `axes` in a context, walked in order: everything inside the innermost axis
+  // that matters is hoisted out.
+  double Points(uint32_t context_index, uint64_t axes) const {
+    double points = 1;
+    double running = 1;
+    auto pass_over = [&](AxisId a) {
+      running *= static_cast<double>(candidate_.extents[a]);
+      if ((axes >> a) & 1) points = running;
+    };
+    if (context_index == 0) {
+      // Values of the whole kernel are computed once in every block.
+      if (axes == 0) return kBlocksOfAKernel;
+      for (AxisId a = 0; a < candidate_.root_axes; ++a) pass_over(a);
+      return points;
     }
+    const Context& context = candidate_.contexts[context_index];
+    double outer = context.points;
+    for (AxisId a : context.axes) outer /= static_cast<double>(candidate_.extents[a]);
+    if ((axes & BoundAxes(context_index)) == 0) return outer;
+    running = outer;
+    points = outer;
+    for (AxisId a : context.axes) pass_over(a);
+    return points;
+  }
+
+  void CountPoints() {
+    // Operands have smaller numbers, and the kernel's own context comes before its passes.
+    std::vector<uint32_t> order(candidate_.entries.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      const Entry& x = candidate_.entries[a];
+      const Entry& y = candidate_.entries[b];
+      return x.value != y.value ? x.value < y.value : x.context < y.context;
+    });
+    for (uint32_t i : order) {
+      Entry& entry = candidate_.entries[i];
+      const double maps = static_cast<double>(entry.maps.size());
+      entry.points = Points(entry.context, entry.axes) * maps;
+      entry.computed_axes = ComputedAxes(entry);
+      entry.computed_points = Points(entry.context, entry.computed_axes) * maps;
+    }
+  }
+
+  uint64_t ComputedAxes(const Entry& entry) const {
+    if (entry.hoisted) return candidate_.Find(0, entry.value)->computed_axes;
+    if (entry.inlines.empty()) return entry.axes;
+    const Inline& way = entry.inlines.front();
+    const Definition& d = table_.values[entry.value].definitions[way.definition];
+    if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather) {
+      return entry.axes;
+    }
+    uint64_t axes = 0;
+    for (ValueId input : d.inputs) {
+      const Entry* operand = candidate_.Find(entry.context, input);
+      axes |= operand ? operand->computed_axes : entry.axes;
+    }
+    return axes;
   }
 
   static constexpr size_t kMaxAxes = 30;

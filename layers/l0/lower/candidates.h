@@ -42,7 +42,9 @@ struct Entry {
   ValueId value = 0;
   std::vector<IndexMap> maps;   // where it is needed; usually one
   uint64_t axes = 0;            // that the maps depend on
-  double points = 0;            // evaluations a run, if computed here
+  double points = 0;            // loads a run, if loaded here
+  uint64_t computed_axes = 0;   // that it depends on if computed here: a broadcast row value,
+  double computed_points = 0;   // say, on the row alone; evaluations a run
   bool hoisted = false;         // computed in the kernel's own context instead
   bool readable = false;        // may be loaded
   std::vector<Inline> inlines;

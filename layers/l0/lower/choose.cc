@@ -322,18 +322,30 @@ class Chooser {
     const egraph::Extraction best = extractor.GreedyDag(wanted, extract);
     explanation_.report.work += best.work;
     if (!best.feasible) {
-      std::string what;
-      for (ClassRef c : best.infeasible_roots) {
-        what += (what.empty() ? "" : ", ") + explainer.ClassName(c);
-      }
-      failure_ = search::NoCandidates{"no kernel can compute " + what,
-                                      "an op of it may have no kernel form yet", {}};
+      failure_ = search::NoCandidates{
+          "no kernel can compute " + FirstInfeasible(view, extractor),
+          "an op of it may have no kernel form yet", {}};
       return std::nullopt;
     }
     ReadSelection(view, best, roots);
     explainer.Explain(extractor, best, extract, options_.explain, explanation_);
     result_.selection.seconds = best.dag_cost;
     return std::move(result_);
+  }
+
+  // The earliest value that cannot be had, for the message.
+  std::string FirstInfeasible(const egraph::EGraphView& view,
+                              const egraph::Extractor& extractor) {
+    const FunctionId in_mem = graph_.FindFunction("InMem");
+    for (ValueId v = 0; v < static_cast<ValueId>(stored_.size()); ++v) {
+      if (!stored_[v]) continue;
+      const std::string name = "'" + result_.table.values[v].name + "'";
+      const auto found = graph_.Lookup(in_mem, {I(v), I(LastVersion(v))});
+      const ClassRef c = found ? view.ClassOf(*found) : ClassRef{};
+      if (!c.valid()) return name;
+      if (!extractor.Tree(std::vector<ClassRef>{c}).feasible) return name;
+    }
+    return "the new state";
   }
 
   bool FindRoots(const egraph::EGraphView& view, std::vector<ClassRef>& roots) {

@@ -50,6 +50,7 @@ Affine operator*(const Affine& a, int64_t factor) {
 }
 
 Affine Flatten(const IndexMap& map, const Shape& shape) {
+  if (map.flat) return *map.flat;
   Affine flat;
   int64_t stride = 1;
   for (size_t d = shape.size(); d-- > 0;) {
@@ -65,6 +66,7 @@ uint64_t AxesOfMap(const IndexMap& map) {
     for (const auto& [axis, coefficient] : a.terms) axes |= uint64_t{1} << axis;
   };
   for (const Affine& a : map.dims) add(a);
+  if (map.flat) add(*map.flat);
   for (const Guard& g : map.guards) add(g.expression);
   return axes;
 }
@@ -138,10 +140,31 @@ std::optional<IndexMap> Delinearise(const Affine& flat, const Shape& shape,
 
 }  // namespace
 
+std::optional<IndexMap> WithDims(const IndexMap& map, const Shape& shape,
+                                 std::span<const int64_t> extents,
+                                 std::optional<SplitRequest>& split) {
+  if (!map.flat) return map;
+  return Delinearise(*map.flat, shape, extents, split);
+}
+
 std::optional<IndexMap> ThroughView(Op op, const tensor::Attributes& attr, const Shape& operand,
-                                    const Shape& result, const IndexMap& at,
+                                    const Shape& result, const IndexMap& from,
                                     std::span<const int64_t> extents,
                                     std::optional<SplitRequest>& split) {
+  if (op == Op::kReshape) {
+    // Outside of its guards a padded index is not in the row-major order of anything.
+    if (!from.guards.empty()) return std::nullopt;
+    std::optional<SplitRequest> not_needed;
+    const Affine flat = Flatten(from, result);
+    auto map = Delinearise(flat, operand, extents, not_needed);
+    if (map) return map;
+    IndexMap by_offset;
+    by_offset.flat = flat;
+    return by_offset;
+  }
+  const auto known = WithDims(from, result, extents, split);
+  if (!known) return std::nullopt;
+  const IndexMap& at = *known;
   IndexMap map;
   map.dims.resize(operand.size());
   map.guards = at.guards;
@@ -174,11 +197,6 @@ std::optional<IndexMap> ThroughView(Op op, const tensor::Attributes& attr, const
         }
       }
       return map;
-    case Op::kReshape: {
-      // Outside of its guards a padded index is not in the row-major order of anything.
-      if (!at.guards.empty()) return std::nullopt;
-      return Delinearise(Flatten(at, result), operand, extents, split);
-    }
     default: return std::nullopt;
   }
 }

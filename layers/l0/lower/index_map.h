@@ -6,8 +6,10 @@
 // the value, and the guards that padding adds: where one fails, the element is zero.
 //
 //   y[i, j] = transpose(x)[i, j]         the map of y is (i, j), that of x is (j, i)
-//   reshape [6, 4] → [24], at point i    x's map would be (i / 4, i % 4), which is not affine; it is
-//                                        once axis i is cut into (h, l) with i = 4h + l
+//   reshape [6, 4] → [24], at point i    x's map would be (i / 4, i % 4), which is not affine; but
+//                                        x's row-major offset is i, and a load needs no more. Only
+//                                        what takes the dimensions apart again (a transpose of x, a
+//                                        reduction) asks for axis i to be cut into (h, l), i = 4h + l
 #pragma once
 
 #include <cstdint>
@@ -21,8 +23,9 @@
 namespace l3c::l0::lower {
 
 struct IndexMap {
-  std::vector<Affine> dims;    // one for each dimension of the value
+  std::vector<Affine> dims;    // one for each dimension of the value; empty when `flat` is set
   std::vector<Guard> guards;
+  std::optional<Affine> flat;  // the row-major offset, where the dimensions are not affine
   bool operator==(const IndexMap&) const = default;
 };
 
@@ -44,6 +47,11 @@ std::optional<IndexMap> ThroughView(tensor::Op op, const tensor::Attributes& att
                                     const tensor::Shape& operand, const tensor::Shape& result,
                                     const IndexMap& at, std::span<const int64_t> extents,
                                     std::optional<SplitRequest>& split);
+
+// The same map with its dimensions known. Nothing when they are not affine; see ThroughView.
+std::optional<IndexMap> WithDims(const IndexMap& map, const tensor::Shape& shape,
+                                 std::span<const int64_t> extents,
+                                 std::optional<SplitRequest>& split);
 
 // The row-major offset of the element.
 Affine Flatten(const IndexMap& map, const tensor::Shape& shape);

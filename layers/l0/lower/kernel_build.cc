@@ -159,6 +159,7 @@ class Builder {
     Key key{context, value, {}};
     auto& dims = std::get<2>(key);
     for (const Affine& a : map.dims) dims.emplace_back(a.constant, a.terms);
+    if (map.flat) dims.emplace_back(map.flat->constant, map.flat->terms);
     for (const Guard& g : map.guards) {
       dims.emplace_back(g.expression.constant, g.expression.terms);
       dims.emplace_back(g.low, Term{});

@@ -193,10 +193,10 @@ CostVector TermCosts::Compute(int64_t number, int64_t c, bool row) const {
   const Entry* entry = kernel.Find(context, v);
   const Width width = WidthOf(kernel, context);
   CostVector cost;
-  const double points = entry ? entry->points : 0;
+  const double points = entry ? entry->computed_points : 0;
   // What depends on no lane is computed once for all of them.
   double lanes = width.lanes;
-  if (entry && context == 0 && !((entry->axes >> LastLongAxis(kernel)) & 1)) lanes = 1;
+  if (entry && context == 0 && !((entry->computed_axes >> LastLongAxis(kernel)) & 1)) lanes = 1;
   if (row) {
     AccessWork work;
     work.points = points;

@@ -46,11 +46,16 @@ TEST(IndexMap, ReshapeOfRowsIsTheSameOffset) {
   EXPECT_EQ(Flatten(*merged, {8, 784}), AxisTerm(0, 784) + AxisTerm(1, 28) + AxisTerm(2, 1));
 }
 
-TEST(IndexMap, SplittingADimensionAsksForTheAxisToBeCut) {
+TEST(IndexMap, SplittingADimensionKeepsTheOffset) {
   const std::vector<int64_t> extents = {24};
   std::optional<SplitRequest> split;
-  EXPECT_FALSE(ThroughView(Op::kReshape, Ints({24}), {6, 4}, {24}, IdentityMap({24}), extents,
-                           split));
+  const auto map = ThroughView(Op::kReshape, Ints({24}), {6, 4}, {24}, IdentityMap({24}), extents,
+                               split);
+  ASSERT_TRUE(map);
+  EXPECT_FALSE(split);
+  EXPECT_EQ(Flatten(*map, {6, 4}), AxisTerm(0));
+  // A transpose below it takes the dimensions apart, and asks for the axis to be cut.
+  EXPECT_FALSE(ThroughView(Op::kPermute, Ints({1, 0}), {4, 6}, {6, 4}, *map, extents, split));
   ASSERT_TRUE(split);
   EXPECT_EQ(split->axis, 0u);
   EXPECT_EQ(split->inner, 4);
