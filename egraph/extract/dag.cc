@@ -10,7 +10,7 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Sums of the same prices in another order differ in the last bits; that is no improvement.
-bool Less(double a, double b) { return a < b - 1e-12 * std::max(1.0, b < kInfinity ? b : 1.0); }
+bool Less(double a, double b) { return b < kInfinity ? a < b - 1e-12 * b : a < b; }
 
 }  // namespace
 
@@ -104,7 +104,6 @@ void DagSearch::Measure(std::span<const ENodeRef> choice, Solution& result) {
       stack_.emplace_back(child, 0);
     }
   }
-  std::sort(result.reached.begin(), result.reached.end());
   work_ += result.reached.size();
   double total = 0;
   for (uint32_t c : result.reached) total += prices_[choice[c].index];
@@ -114,6 +113,7 @@ void DagSearch::Measure(std::span<const ENodeRef> choice, Solution& result) {
 
 void DagSearch::SwapDescent(Solution& s, std::span<const ENodeRef> base) {
   if (!s.valid) return;
+  std::sort(s.reached.begin(), s.reached.end());
   // What is not reached holds the greedy choice, so that this is what a swap reaches anew.
   const auto reset_unreached = [&] {
     size_t r = 0;
@@ -144,6 +144,7 @@ void DagSearch::SwapDescent(Solution& s, std::span<const ENodeRef> base) {
           continue;
         }
         std::swap(s.reached, scratch_.reached);
+        std::sort(s.reached.begin(), s.reached.end());
         s.total = scratch_.total;
         reset_unreached();
         improved = true;
@@ -263,6 +264,7 @@ void DagSearch::Run() {
   best_ = tree;
   // Not even trees: some root has no term.
   if (!tree.valid) return;
+  std::sort(best_.reached.begin(), best_.reached.end());
 
   pass_.Run(Pass::Sharing::kDag, {prices_, forced_, {}}, &work_);
   if (pass_.truncated()) {
@@ -287,7 +289,11 @@ void DagSearch::Run() {
   Adopt(std::move(tree));
   if (!OutOfWork()) Adopt(FromPass(SharedPrices()));
   if (!OutOfWork() && roots_.size() > 1) Adopt(FromRootsInTurn());
-  while (!OutOfWork() && (TryOpening() || TryClosing() || TryForcing())) {
+  for (bool improved = true; improved && !OutOfWork();) {
+    improved = false;
+    while (TryOpening()) improved = true;
+    while (TryClosing()) improved = true;
+    while (TryForcing()) improved = true;
   }
 }
 

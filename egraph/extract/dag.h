@@ -38,13 +38,13 @@ class DagSearch {
  private:
   struct Solution {
     std::vector<ENodeRef> choice;
-    std::vector<uint32_t> reached;  // classes, ascending
+    std::vector<uint32_t> reached;  // classes; ascending once refined by swaps
     double total = 0;
     bool valid = false;  // every root has a choice and none reaches itself
   };
 
   bool OutOfWork();
-  // Fills reached, total and valid of `result` from `choice`.
+  // Fills reached (children first), total and valid of `result` from `choice`.
   void Measure(std::span<const ENodeRef> choice, Solution& result);
   bool IsReached(const Solution& s, uint32_t c) const;
   // Swaps single e-nodes while the total falls. Classes reached anew take `base`.
