@@ -31,6 +31,7 @@ class Verifier {
     CheckAxisUse();
     if (failed_) return false;
     CheckBounds();
+    if (failed_) return false;  // indices may not fit the arithmetic below
     CheckSchedule();
     CheckAccess();
     CheckBlocks();

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
+#include <random>
 
 #include "tests/layers/l0/kernel/parse_kernel.h"
 
@@ -141,6 +143,58 @@ TEST(Linearize, RunawayTilesAreRefused) {
   const auto linear = l0::Linearize(kernel);
   ASSERT_FALSE(linear.ok());
   EXPECT_NE(linear.status().ToString().find("unrolls to more than"), std::string::npos);
+}
+
+// Numbers and operators of a kernel replaced at random: whatever the verifier lets through can be
+// linearised, or is refused for its size.
+TEST(Linearize, WhatTheVerifierAcceptsLinearises) {
+  const std::vector<std::string> texts = {kLinear, R"(
+kernel rows(x: in f32 [33, 100], r: in i32 [33], t: in f32 [9, 100], y: out f32 [33, 100], z: inout f32 [33]) {
+    axis i : grid 33 block 4 tile 2
+    axis j : loop 100 tile 32 vector 16
+    axis k : reduce 100 tile 64 vector 16
+    %0 = load x[100*i + k - 1] if 0 <= k - 1 < 99
+    %1 = reduce_max %0 over k
+    %2 = load r[i]
+    %3 = load t[100*%2 of 9 + j]
+    %4 = exp2 %3
+    %5 = add %4, %1
+    %6 = load z[i]
+    %7 = add %6, %1
+    store y[100*i + j], %5
+    store z[i], %7
+})"};
+  const std::vector<std::string> numbers = {"0",  "1",  "2",    "3",    "7",         "16",
+                                            "64", "99", "1000", "5000", "4611686018427387904"};
+  std::mt19937 random(7);
+  const auto pick = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
+  int accepted = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::string text = texts[pick(texts.size())];
+    for (size_t edits = 1 + pick(2); edits > 0; --edits) {
+      std::vector<size_t> digits;
+      for (size_t i = 1; i < text.size(); ++i) {
+        const bool begins = std::isdigit(text[i]) && !std::isalnum(text[i - 1]) && text[i - 1] != '%';
+        if (begins) digits.push_back(i);
+      }
+      const size_t at = digits[pick(digits.size())];
+      size_t end = at;
+      while (end < text.size() && std::isdigit(text[end])) ++end;
+      text.replace(at, end - at, numbers[pick(numbers.size())]);
+    }
+    const support::SourceFile source("test.l0", text);
+    support::Diagnostics diagnostics(&source);
+    support::ParserBase parser(source, diagnostics);
+    const std::optional<l0::Kernel> kernel = l0::ParseKernel(parser);
+    if (!kernel || !l0::VerifyKernel(*kernel, diagnostics)) {
+      EXPECT_TRUE(diagnostics.has_errors());
+      continue;
+    }
+    ++accepted;
+    const auto linear = l0::Linearize(*kernel);
+    EXPECT_TRUE(linear.ok() || linear.status().code() == absl::StatusCode::kResourceExhausted);
+  }
+  EXPECT_GT(accepted, 400);
 }
 
 }  // namespace
