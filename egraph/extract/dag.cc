@@ -75,14 +75,16 @@ bool DagSearch::IsReached(const Solution& s, uint32_t c) const {
   return std::binary_search(s.reached.begin(), s.reached.end(), c);
 }
 
-void DagSearch::Measure(std::span<const ENodeRef> choice, Solution& result) {
+void DagSearch::Measure(std::span<const ENodeRef> choice, Solution& result, ClassRef extra) {
   const uint32_t open = 2 * ++epoch_;
   const uint32_t done = open + 1;
   result.reached.clear();
   result.valid = false;
   result.total = kInfinity;
   stack_.clear();
-  for (ClassRef root : roots_) {
+  const size_t root_count = roots_.size() + (extra.valid() ? 1 : 0);
+  for (size_t r = 0; r < root_count; ++r) {
+    const ClassRef root = r < roots_.size() ? roots_[r] : extra;
     if (!root.valid() || !choice[root.index].valid()) return;
     if (colors_[root.index] == done) continue;
     stack_.emplace_back(root.index, 0);
@@ -178,6 +180,85 @@ void DagSearch::MarkFree() {
 
 // The moves go round: after an improvement the next class is tried, and only a whole round without
 // one says that there is none.
+
+bool DagSearch::TryJoining() {
+  const auto count = static_cast<uint32_t>(sharers_.size());
+  Solution s;
+  for (uint32_t tried = 0; tried < count; ++tried) {
+    const ClassRef k{next_to_join_};
+    next_to_join_ = (next_to_join_ + 1) % count;
+    if (sharers_[k.index] < 2 || IsReached(best_, k.index)) continue;
+    if (OutOfWork()) return false;
+    s.choice = best_.choice;
+    work_ += count / 8;
+    Measure(s.choice, s, k);
+    if (!s.valid) continue;
+    bool joined = false;
+    for (ENodeRef user : users_.Users(k)) {
+      const uint32_t c = view_.NodeClass(user).index;
+      if (fixed_[c] || !(prices_[user.index] < kInfinity) || !IsReached(best_, c)) continue;
+      const ENodeRef before = std::exchange(s.choice[c], user);
+      Measure(s.choice, scratch_, k);
+      if (scratch_.valid && Less(scratch_.total, s.total)) {
+        s.total = scratch_.total;
+        joined = true;
+      } else {
+        s.choice[c] = before;
+      }
+    }
+    if (!joined) continue;
+    Measure(s.choice, s);
+    SwapDescent(s, base_choice_);
+    if (Adopt(std::move(s))) return true;
+  }
+  return false;
+}
+
+bool DagSearch::Uses(ENodeRef n, uint32_t c) const {
+  const std::span<const ClassRef> children = view_.NodeChildren(n);
+  return std::find(children.begin(), children.end(), ClassRef{c}) != children.end();
+}
+
+bool DagSearch::TryLeaving() {
+  const auto count = static_cast<uint32_t>(sharers_.size());
+  Solution s;
+  for (uint32_t tried = 0; tried < count; ++tried) {
+    const uint32_t k = next_to_leave_;
+    next_to_leave_ = (next_to_leave_ + 1) % count;
+    if (sharers_[k] < 2 || !IsReached(best_, k)) continue;
+    if (OutOfWork()) return false;
+    s.choice = best_.choice;
+    work_ += count / 8;
+    uint32_t left = 0;
+    bool stuck = false;
+    for (ENodeRef user : users_.Users(ClassRef{k})) {
+      const ClassRef c = view_.NodeClass(user);
+      if (s.choice[c.index] != user || !IsReached(best_, c.index)) continue;
+      // The least of the others, even if it is dearer: the gain comes with the last user.
+      ENodeRef least;
+      double least_total = kInfinity;
+      for (uint32_t i = 0; i < view_.NodeCountOf(c) && !fixed_[c.index]; ++i) {
+        const ENodeRef n{view_.FirstNode(c).index + i};
+        if (!(prices_[n.index] < kInfinity) || Uses(n, k)) continue;
+        s.choice[c.index] = n;
+        Measure(s.choice, scratch_);
+        if (!scratch_.valid || !(scratch_.total < least_total)) continue;
+        least = n;
+        least_total = scratch_.total;
+      }
+      stuck = !least.valid();
+      if (stuck) break;
+      s.choice[c.index] = least;
+      ++left;
+    }
+    // With one user this was a swap, and swaps have been tried.
+    if (stuck || left < 2) continue;
+    Measure(s.choice, s);
+    SwapDescent(s, base_choice_);
+    if (Adopt(std::move(s))) return true;
+  }
+  return false;
+}
 
 bool DagSearch::TryOpening() {
   const auto count = static_cast<uint32_t>(sharers_.size());
@@ -291,6 +372,7 @@ void DagSearch::Run() {
   if (!OutOfWork() && roots_.size() > 1) Adopt(FromRootsInTurn());
   for (bool improved = true; improved && !OutOfWork();) {
     improved = false;
+    while (TryJoining() || TryLeaving()) improved = true;
     while (TryOpening()) improved = true;
     while (TryClosing()) improved = true;
     while (TryForcing()) improved = true;

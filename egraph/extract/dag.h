@@ -8,7 +8,9 @@
 //
 // Start:  the tree optimum, the greedy DAG, and passes that split an e-node's price among its
 // users. Moves:  swap the e-node of one class for another, everything else as it is;
-//         open a class that several others could use, or close one, and run a new pass;
+//         add a class that several others could use, and let each that gains join it;
+//         take a class from all that use it;
+//         open a class, or close one, and run a new pass;
 //         force a class to another e-node and run a new pass.
 // Every result is refined by swaps and accepted when the true total falls. The first improvement is
 // taken, round after round in class order, until no move improves or the work budget is spent.
@@ -45,13 +47,17 @@ class DagSearch {
 
   bool OutOfWork();
   // Fills reached (children first), total and valid of `result` from `choice`.
-  void Measure(std::span<const ENodeRef> choice, Solution& result);
+  // With `extra`, as if that class were a root too.
+  void Measure(std::span<const ENodeRef> choice, Solution& result, ClassRef extra = ClassRef{});
   bool IsReached(const Solution& s, uint32_t c) const;
   // Swaps single e-nodes while the total falls. Classes reached anew take `base`.
   void SwapDescent(Solution& solution, std::span<const ENodeRef> base);
   // A pass with what is opened and forced now, refined by swaps.
   Solution FromPass(std::span<const double> prices);
   bool Adopt(Solution&& solution);
+  bool TryJoining();
+  bool TryLeaving();
+  bool Uses(ENodeRef n, uint32_t c) const;
   bool TryOpening();
   bool TryClosing();
   bool TryForcing();
@@ -76,6 +82,8 @@ class DagSearch {
   std::vector<std::vector<uint32_t>> base_terms_;  // its closures
   std::vector<uint32_t> sharers_;                  // by class: distinct classes that could use it
   std::vector<uint32_t> opened_;
+  uint32_t next_to_join_ = 0;
+  uint32_t next_to_leave_ = 0;
   uint32_t next_to_open_ = 0;
   uint32_t next_to_force_ = 0;
   std::vector<uint8_t> free_;
