@@ -68,7 +68,11 @@ Target DescribeTarget(const std::string& features) {
   return target;
 }
 
-// What one kernel became.
+// Kernels compiled as one module share the cost of setting LLVM's passes up, which is most of the
+// cost of a small kernel. Functions do not affect one another's code.
+constexpr size_t kKernelsPerModule = 4;
+
+// What the kernels of one module became.
 struct Compiled {
   absl::Status status;
   llvm::SmallVector<char, 0> object;
@@ -93,17 +97,19 @@ class Compiler {
     return compiler;
   }
 
-  void Compile(const l0::Kernel& kernel, const JitOptions& options, Compiled& out) {
-    auto linear = l0::Linearize(kernel, {.contract = options.contract});
-    if (!linear.ok()) {
-      out.status = linear.status();
-      return;
-    }
+  void Compile(absl::Span<const l0::Kernel> kernels, const JitOptions& options, Compiled& out) {
     llvm::LLVMContext context;
-    llvm::Module module(kernel.name, context);
+    llvm::Module module(kernels[0].name, context);
     module.setDataLayout(machine_->createDataLayout());
     module.setTargetTriple(machine_->getTargetTriple());
-    EmitKernel(*linear, target_.transcendental, module);
+    for (const l0::Kernel& kernel : kernels) {
+      auto linear = l0::Linearize(kernel, {.contract = options.contract});
+      if (!linear.ok()) {
+        out.status = linear.status();
+        return;
+      }
+      EmitKernel(*linear, target_.transcendental, module);
+    }
     const std::string width = std::to_string(target_.vector_bits);
     for (llvm::Function& function : module) {
       if (function.isDeclaration()) continue;
@@ -174,10 +180,12 @@ class OrcJit : public Jit {
         return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " exists already"));
       }
     }
-    std::vector<Compiled> compiled(kernels.size());
+    // The text of a kernel is that of its module.
+    const size_t per_module = options_.keep_text ? 1 : kKernelsPerModule;
+    std::vector<Compiled> compiled((kernels.size() + per_module - 1) / per_module);
     const size_t threads =
         std::clamp<size_t>(static_cast<size_t>(std::max(options_.threads, 1)), 1,
-                           std::max<size_t>(kernels.size(), 1));
+                           std::max<size_t>(compiled.size(), 1));
     while (compilers_.size() < threads) {
       std::string error;
       auto compiler = Compiler::Create(target_, &error);
@@ -186,8 +194,9 @@ class OrcJit : public Jit {
     }
     std::atomic<size_t> next = 0;
     const auto work = [&](size_t thread) {
-      for (size_t i = next++; i < kernels.size(); i = next++) {
-        compilers_[thread]->Compile(kernels[i], options_, compiled[i]);
+      for (size_t i = next++; i < compiled.size(); i = next++) {
+        compilers_[thread]->Compile(kernels.subspan(i * per_module, per_module), options_,
+                                    compiled[i]);
       }
     };
     std::vector<std::thread> workers;
@@ -195,18 +204,19 @@ class OrcJit : public Jit {
     work(0);
     for (std::thread& worker : workers) worker.join();
 
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      if (!compiled[i].status.ok()) return compiled[i].status;
+    for (const Compiled& module : compiled) {
+      if (!module.status.ok()) return module.status;
+    }
+    for (size_t i = 0; i < compiled.size(); ++i) {
+      auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
+          std::move(compiled[i].object), kernels[i * per_module].name,
+          /*RequiresNullTerminator=*/false);
+      if (llvm::Error error = linker_->add(*library_, std::move(buffer))) {
+        return ToStatus(std::move(error), "linking kernels");
+      }
     }
     orc::SymbolLookupSet wanted;
-    for (size_t i = 0; i < kernels.size(); ++i) {
-      auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
-          std::move(compiled[i].object), kernels[i].name, /*RequiresNullTerminator=*/false);
-      if (llvm::Error error = linker_->add(*library_, std::move(buffer))) {
-        return ToStatus(std::move(error), absl::StrCat("linking kernel ", kernels[i].name));
-      }
-      wanted.add(session_->intern(kernels[i].name));
-    }
+    for (const l0::Kernel& kernel : kernels) wanted.add(session_->intern(kernel.name));
     auto found = session_->lookup({{library_, orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}},
                                   std::move(wanted));
     if (!found) return ToStatus(found.takeError(), "linking kernels");
@@ -214,8 +224,8 @@ class OrcJit : public Jit {
       Entry& entry = entries_[kernels[i].name];
       entry.function =
           found->at(session_->intern(kernels[i].name)).getAddress().toPtr<KernelFn>();
-      entry.ir = std::move(compiled[i].ir);
-      entry.assembly = std::move(compiled[i].assembly);
+      entry.ir = compiled[i / per_module].ir;
+      entry.assembly = compiled[i / per_module].assembly;
     }
     return absl::OkStatus();
   }
