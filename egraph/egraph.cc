@@ -16,6 +16,11 @@ constexpr int64_t kMinInlineInt = -(int64_t{1} << 30);
 // A rebuilt table is compacted when more than half of its rows are dead and it is worth the pass.
 constexpr uint32_t kMinDeadToCompact = 256;
 
+// Rounds of a rebuild that scan all rows before lookups are considered, and how many rows a scan
+// passes in the time of one lookup.
+constexpr uint32_t kScannedRounds = 10;
+constexpr size_t kScanPerLookup = 32;
+
 }  // namespace
 
 std::string_view NumericsName(Numerics numerics) {
@@ -397,9 +402,31 @@ bool EGraph::UnionAs(Value a, Value b, RuleId rule) {
   return true;
 }
 
-// One pass over the rows that were there at its start. A row with a stale class is taken out and
-// put back with canonical ones, where it may meet an equal row: their outputs merge.
-void EGraph::RebuildTable(FunctionId id) {
+// Takes a row with a stale class out and puts it back with canonical ones, where it may meet an
+// equal row: their outputs merge.
+void EGraph::RebuildRow(FunctionId id, uint32_t row) {
+  const Function& f = functions_[id.index];
+  Table& table = tables_[id.index];
+  uint32_t args[kMaxArity];
+  for (uint32_t i = 0; i < table.arguments(); ++i) {
+    args[i] = Canonical(f.inputs[i], Value{table.Get(row, i)}).bits;
+  }
+  const Value output = Canonical(f.output, Value{table.Output(row)});
+  const RuleId rule = table.Provenance(row);
+  const bool subsumed = table.IsSubsumed(row);
+  table.Kill(row);
+  ++version_;
+  const uint32_t other = table.Find(args);
+  if (other == Table::kNoRow) {
+    table.Append(args, output.bits, rule, subsumed);
+    return;
+  }
+  --live_rows_;
+  if (subsumed) table.MarkSubsumed(other);
+  MergeIntoRow(id, other, output, f.kind == FunctionKind::kConstructor ? kCongruence : rule);
+}
+
+void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
   const Function& f = functions_[id.index];
   Table& table = tables_[id.index];
   uint32_t columns[kMaxArity + 1];
@@ -407,43 +434,42 @@ void EGraph::RebuildTable(FunctionId id) {
   for (uint32_t i = 0; i < f.inputs.size(); ++i) {
     if (sorts_[f.inputs[i].index].is_equality) columns[count++] = i;
   }
-  const uint32_t arguments = table.arguments();
-  if (sorts_[f.output.index].is_equality) columns[count++] = arguments;
-  if (count == 0) return;
+  if (sorts_[f.output.index].is_equality) columns[count++] = table.arguments();
 
-  uint32_t args[kMaxArity];
+  if (!dirty.empty()) {
+    for (uint32_t k = 0; k < count; ++k) {
+      const ColumnIndex& index = table.Index(uint64_t{1} << columns[k]);
+      for (uint32_t id_of_class : dirty) {
+        for (uint32_t row = table.Newest(index, &id_of_class); row != ColumnIndex::kEnd;
+             row = index.Next(row)) {
+          if (table.IsLive(row)) RebuildRow(id, row);
+          if (failure_) return;
+        }
+      }
+    }
+    return;
+  }
   const uint32_t rows = table.row_count();
   for (uint32_t row = 0; row < rows; ++row) {
     bool stale = false;
     for (uint32_t k = 0; k < count; ++k) {
       stale |= !union_find_.IsRoot(table.Get(row, columns[k]));
     }
-    if (!stale || !table.IsLive(row)) continue;
-    for (uint32_t i = 0; i < arguments; ++i) {
-      args[i] = Canonical(f.inputs[i], Value{table.Get(row, i)}).bits;
-    }
-    const Value output = Canonical(f.output, Value{table.Output(row)});
-    const RuleId rule = table.Provenance(row);
-    const bool subsumed = table.IsSubsumed(row);
-    table.Kill(row);
-    const uint32_t other = table.Find(args);
-    ++version_;
-    if (other == Table::kNoRow) {
-      table.Append(args, output.bits, rule, subsumed);
-      continue;
-    }
-    --live_rows_;
-    if (subsumed) table.MarkSubsumed(other);
-    MergeIntoRow(id, other, output, f.kind == FunctionKind::kConstructor ? kCongruence : rule);
+    if (stale && table.IsLive(row)) RebuildRow(id, row);
     if (failure_) return;
   }
 }
 
 bool EGraph::Rebuild() {
-  while (!dirty_classes_.empty() && !failure_) {
+  // A scan of everything finds most of what a step has made stale. What a long cascade of
+  // congruences leaves for later rounds is little, and is looked up instead.
+  std::vector<uint32_t> dirty;
+  for (uint32_t round = 0; !dirty_classes_.empty() && !failure_; ++round) {
+    dirty.swap(dirty_classes_);
     dirty_classes_.clear();
+    if (round < kScannedRounds || dirty.size() * kScanPerLookup > live_rows_) dirty.clear();
     for (uint32_t f = 0; f < tables_.size() && !failure_; ++f) {
-      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f});
+      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f}, dirty);
     }
   }
   for (Table& table : tables_) {

@@ -266,7 +266,10 @@ class EGraph {
                                    RuleId rule);
   bool UnionAs(Value a, Value b, RuleId rule);
   std::string DescribeRow(FunctionId f, uint32_t row) const;
-  void RebuildTable(FunctionId f);
+  void RebuildRow(FunctionId f, uint32_t row);
+  // Rebuilds the rows that name one of the classes in `dirty`, or, if that is empty, all stale rows
+  // that there are at its start.
+  void RebuildTable(FunctionId f, std::span<const uint32_t> dirty);
 
   std::vector<Sort> sorts_;
   std::vector<Function> functions_;

@@ -60,6 +60,30 @@ TEST(EGraph, CongruenceClosesChains) {
   EXPECT_EQ(g.ClassCount(), 1u);
 }
 
+TEST(EGraph, CongruenceClimbsAgainstRowOrder) {
+  // Two chains whose parents were added before their children: every level waits for the one below.
+  EGraph g;
+  const SortId t = g.DeclareSort("T");
+  const FunctionId name = g.DeclareConstructor("Name", {kI64}, t);
+  const FunctionId f = g.DeclareConstructor("F", {t}, t);
+  const int n = 20000;
+  std::vector<Value> x, y;
+  for (int i = 0; i <= n; ++i) {
+    x.push_back(g.Add(name, {g.I64(i)}));
+    y.push_back(g.Add(name, {g.I64(-1 - i)}));
+  }
+  for (int i = 0; i < n; ++i) {
+    g.Union(x[i], g.Add(f, {x[i + 1]}));
+    g.Union(y[i], g.Add(f, {y[i + 1]}));
+  }
+  EXPECT_TRUE(g.Rebuild());
+  EXPECT_NE(g.Find(x[0]), g.Find(y[0]));
+  g.Union(x[n], y[n]);
+  EXPECT_TRUE(g.Rebuild());
+  EXPECT_EQ(g.Find(x[0]), g.Find(y[0]));
+  EXPECT_EQ(g.LiveRows(f), static_cast<size_t>(n));
+}
+
 TEST(EGraph, RowsCanBeSetRemovedAndRead) {
   EGraph g;
   const SortId t = g.DeclareSort("T");
