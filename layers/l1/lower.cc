@@ -132,6 +132,18 @@ class Lowering {
                   "write methods for exactly one model");
     }
     methods_ = module_.methods.front();
+    const support::Hints* const all_hints[] = {&module_.spec.hints, &methods_.hints};
+    for (const support::Hints* hints : all_hints) {
+      for (const auto& [where, list] : *hints) {
+        for (const support::EscapeHatch& hatch : list) {
+          if (hatch.layer == "l2") continue;
+          // Dropping it would break its promise.
+          return Fail("'" + support::PrintEscapeHatch(hatch) + "' on " + where +
+                          " asks for what this lowering cannot do",
+                      "remove it, or write the placement as an l1 file", hatch.span);
+        }
+      }
+    }
     ApplyOverrides();
     batch_ = l2::BatchOf(methods_.sample);
     drop_last_ = l2::DropsLast(methods_.sample);

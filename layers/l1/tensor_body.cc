@@ -198,10 +198,10 @@ std::optional<NodeId> TensorBody::ResolveName(const Name& name) {
 std::optional<NodeId> TensorBody::ParseApplication(const std::string& name) {
   const uint32_t begin = Here();
   const support::Token op = Next();
-  const std::vector<std::string> ops = tensor::OpSpellings();
   const std::string spelling(op.text);
-  if (std::find(ops.begin(), ops.end(), spelling) == ops.end()) {
-    ErrorUnknown("tensor op", {spelling, op.span}, ops, Kind::kSafety);
+  const auto known = tensor::FindOp(spelling);
+  if (!known || tensor::Definition(*known).l1_name != spelling) {
+    ErrorUnknown("tensor op", {spelling, op.span}, tensor::OpSpellings(), Kind::kSafety);
     SkipPastClose(bracket_depth() + 1);
     return std::nullopt;
   }

@@ -157,6 +157,13 @@ TEST(L1LowerTest, FailuresNameTheirCause) {
   options = MnistOptions();
   options.data["mnist"].rows["train"] = 0;
   EXPECT_NE(FailureText(Lower(module, options)).find("has 0 rows to train on"), std::string::npos);
+  EXPECT_NE(
+      FailureText(Lower(ParseL2(MnistText("linear(256, 10)",
+                                          "\n        #[l1::on(gpu_1)]\n        linear(256, 10)")),
+                        MnistOptions()))
+          .find("'#[l1::on(gpu_1)]' on classify.infer.linear3 asks for what this lowering "
+                "cannot do"),
+      std::string::npos);
   options = MnistOptions();
   options.system.nodes[1].capacity = 1000;
   EXPECT_NE(FailureText(Lower(module, options)).find("more than any memory"), std::string::npos);
