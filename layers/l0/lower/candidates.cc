@@ -230,6 +230,7 @@ class Analyser {
       return;
     }
     if (IsElementwise(definition.op)) {
+      if (TooWide(item.value, definition)) return;
       inlines(-1);
       for (ValueId input : definition.inputs) queue_.push_back({item.context, input, item.map});
       return;
@@ -262,6 +263,18 @@ class Analyser {
       at.dims.assign(item.map.dims.begin(), item.map.dims.begin() + static_cast<long>(rank));
       queue_.push_back({item.context, definition.inputs[1], std::move(at)});
     }
+  }
+
+  // A register tile has as many lanes as its widest value leaves room for: f64 arithmetic on the side
+  // (a learning rate) would halve those of a contraction.
+  bool TooWide(ValueId v, const Definition& definition) const {
+    if (candidate_.anchor < 0) return false;
+    const size_t room = tensor::SizeOf(table_.values[candidate_.anchor].dtype);
+    const auto wide = [&](ValueId value) {
+      const tensor::DType dtype = table_.values[value].dtype;
+      return tensor::IsFloat(dtype) && tensor::SizeOf(dtype) > room;
+    };
+    return wide(v) || std::any_of(definition.inputs.begin(), definition.inputs.end(), wide);
   }
 
   // Has the axes cut so that the item's dimensions are known the next time.
@@ -548,6 +561,39 @@ class CandidateFinder {
     }
   }
 
+  // Whether every root can be had from what the kernel may read.
+  bool CanCompute(const Candidate& kernel) const {
+    std::vector<uint32_t> order(kernel.entries.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+      const Entry& x = kernel.entries[a];
+      const Entry& y = kernel.entries[b];
+      return x.value != y.value ? x.value < y.value : x.context < y.context;
+    });
+    std::map<std::pair<uint32_t, ValueId>, bool> known;
+    const auto has = [&](uint32_t context, ValueId v) {
+      auto it = known.find({context, v});
+      return it != known.end() && it->second;
+    };
+    for (uint32_t i : order) {
+      const Entry& entry = kernel.entries[i];
+      bool can = entry.readable || (entry.hoisted && has(0, entry.value));
+      for (const Inline& way : entry.inlines) {
+        const Definition& d = table_.values[entry.value].definitions[way.definition];
+        bool all = true;
+        if (d.op != Op::kMatmul) {
+          const uint32_t context = way.pass >= 0 ? static_cast<uint32_t>(way.pass) : entry.context;
+          const size_t first = d.op == Op::kGather ? 1 : 0;  // the table is in memory
+          for (size_t in = first; in < d.inputs.size(); ++in) all &= has(context, d.inputs[in]);
+        }
+        can |= all;
+      }
+      known[{entry.context, entry.value}] = can;
+    }
+    return std::all_of(kernel.roots.begin(), kernel.roots.end(),
+                       [&](ValueId root) { return has(0, root); });
+  }
+
   // Makes the update kernels of each group and puts groups that read a state before the group that
   // overwrites it. Groups that read one another are not done in place.
   void OrderGroups() {
@@ -576,7 +622,7 @@ class CandidateFinder {
         for (const UpdateMember& member : set_.groups[b].members) {
           if (member.old_value < 0) continue;
           for (const Entry& entry : set_.kernels[k].entries) {
-            if (entry.value == member.old_value) return true;
+            if (entry.value == member.old_value && entry.readable) return true;
           }
         }
       }
@@ -589,6 +635,26 @@ class CandidateFinder {
     std::vector<bool> placed(n);
     std::vector<size_t> order;
     for (size_t g = 0; g < n; ++g) placed[g] = !set_.groups[g].in_place;
+    // Kernels of group a do without old state of group b, where they can.
+    auto renounce = [&](size_t a, size_t b) {
+      std::vector<Candidate> left;
+      for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
+        Candidate kernel = set_.kernels[k];
+        for (Entry& entry : kernel.entries) {
+          for (const UpdateMember& member : set_.groups[b].members) {
+            if (entry.value == member.old_value) entry.readable = false;
+          }
+        }
+        if (CanCompute(kernel)) left.push_back(std::move(kernel));
+      }
+      if (left.empty()) return false;
+      for (size_t k = 0; k < left.size(); ++k) {
+        set_.kernels[ranges[a].first + k] = std::move(left[k]);
+      }
+      ranges[a].second = ranges[a].first + left.size();
+      before[a][b] = false;
+      return true;
+    };
     while (true) {
       size_t pick = n;
       size_t first_left = n;
@@ -603,6 +669,11 @@ class CandidateFinder {
       }
       if (pick == n && first_left == n) break;
       if (pick == n) {
+        bool freed = true;
+        for (size_t other = 0; other < n && freed; ++other) {
+          if (!placed[other] && before[other][first_left]) freed = renounce(other, first_left);
+        }
+        if (freed) continue;
         placed[first_left] = true;
         set_.groups[first_left].in_place = false;
         continue;

@@ -42,6 +42,9 @@ RuleSources EmbeddedRules() {
 
 namespace {
 
+// E-nodes that the improvement of one extraction may look at: about a tenth of a second.
+constexpr uint64_t kExtractionWork = 8'000'000;
+
 // Global numbers of definitions.
 class DefinitionNumbers {
  public:
@@ -141,6 +144,27 @@ class Chooser {
     graph_.Insert(f, values);
   }
 
+  // Of long contiguous work, without what a launch costs.
+  ElementCosts PerElement() const {
+    constexpr double kMany = 1 << 20;
+    const double lanes = costs_.target().lanes;
+    ElementCosts costs;
+    costs.compute = [this, lanes](Op op, tensor::DType dtype) {
+      return costs_.ComputeSeconds({op, dtype, kMany, lanes, kMany}) / kMany;
+    };
+    costs.keep = [this, lanes](const Value& value) {
+      AccessWork work;
+      work.points = kMany;
+      work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+      work.bytes = kMany * work.element;
+      work.buffer = static_cast<double>(Bytes(value));
+      work.lanes = lanes;
+      work.blocks = kMany;
+      return (costs_.StoreSeconds(work) + costs_.LoadSeconds(work)) / kMany;
+    };
+    return costs;
+  }
+
   // Runs the `store` rules and finds the candidates; again when states turn out not to be
   // overwritable, because their new values must then be kept aside.
   bool ChooseStored() {
@@ -152,7 +176,7 @@ class Chooser {
     }
     std::set<ValueId> kept;
     while (true) {
-      AssertStoreFacts(result_.table, step_, kept, fuse,
+      AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
                        [this](const char* relation, std::initializer_list<int64_t> args) {
                          Fact(relation, args);
                        });
@@ -302,7 +326,7 @@ class Chooser {
                         [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
     egraph::ExtractOptions extract;
     // Greedy takes the bottom-up choices as they fall, each class for itself.
-    if (options_.mode != search::Mode::kEGraph) extract.max_work = 0;
+    extract.max_work = options_.mode == search::Mode::kEGraph ? kExtractionWork : 0;
     std::vector<ClassRef> forced_roots;
     for (const auto& [id, label] : options_.forced) {
       if (!id.starts_with(options_.prefix + "/")) continue;

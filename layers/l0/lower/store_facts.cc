@@ -16,8 +16,10 @@ bool IsLeaf(const Value& value) {
 
 class StoreFacts {
  public:
-  StoreFacts(const ValueTable& table, const AssertFact& fact) : table_(table), fact_(fact) {
+  StoreFacts(const ValueTable& table, const ElementCosts& costs, const AssertFact& fact)
+      : table_(table), costs_(costs), fact_(fact) {
     users_.resize(table.values.size());
+    again_.resize(table.values.size());
     for (ValueId v = 0; v < static_cast<ValueId>(table.values.size()); ++v) {
       for (const Definition& d : table.values[v].definitions) {
         for (ValueId input : d.inputs) {
@@ -53,7 +55,13 @@ class StoreFacts {
         if (!only_views) fact_("single", {v});
       }
       for (const Definition& d : table_.values[v].definitions) About(v, d);
-      if (fuse && IsForked(v)) fact_("forked", {v});
+      if (!fuse) continue;
+      const bool forked = IsForked(v);
+      if (forked && IsWorthKeeping(v)) {
+        fact_("forked", {v});
+      } else if (!forked) {
+        Recompute(v);
+      }
     }
   }
 
@@ -146,18 +154,63 @@ class StoreFacts {
     return true;
   }
 
+  // What computing v takes from values of its size that are kept; its operands are known already.
+  void Recompute(ValueId v) {
+    const Value& value = table_.values[v];
+    const Definition& d = value.definitions.front();
+    Again& again = again_[v];
+    if (!IsElementwise(d.op)) {
+      again.from = IsView(d.op) ? -1 : v;
+      return;
+    }
+    again.seconds = costs_.compute(d.op, value.dtype);
+    const int64_t elements = NumElements(value.shape);
+    for (ValueId input : d.inputs) {
+      ValueId operand = input;
+      while (IsView(table_.values[operand].definitions.front().op)) {
+        operand = table_.values[operand].definitions.front().inputs[0];
+      }
+      // What is spread over many elements is had for next to nothing at each.
+      if (NumElements(table_.values[operand].shape) < elements) continue;
+      const Again& below = again_[operand];
+      again.seconds += below.seconds;
+      again.several |= below.several ||
+                       (again.from >= 0 && below.from >= 0 && again.from != below.from);
+      if (below.from >= 0) again.from = below.from;
+    }
+  }
+
+  // False where computing the value again, from one value of its size that is kept, costs less than
+  // writing and reading it: a forked value like that is computed wherever it is needed.
+  bool IsWorthKeeping(ValueId v) {
+    Recompute(v);
+    Again& again = again_[v];
+    if (!again.several && again.seconds <= costs_.keep(table_.values[v])) return false;
+    again = {0, v, false};
+    return true;
+  }
+
   static constexpr int kMaxSteps = 64;
 
+  // How a value is computed from values of its size that are kept.
+  struct Again {
+    double seconds = 0;    // an element
+    ValueId from = -1;     // the one it takes
+    bool several = false;  // more than one
+  };
+
   const ValueTable& table_;
+  const ElementCosts& costs_;
   const AssertFact& fact_;
+  std::vector<Again> again_;  // by value, of those that were asked about
   std::vector<std::vector<ValueId>> users_;
 };
 
 }  // namespace
 
 void AssertStoreFacts(const ValueTable& table, const Step& step, const std::set<ValueId>& kept,
-                      bool fuse, const AssertFact& fact) {
-  StoreFacts(table, fact).Assert(step, kept, fuse);
+                      bool fuse, const ElementCosts& costs, const AssertFact& fact) {
+  StoreFacts(table, costs, fact).Assert(step, kept, fuse);
 }
 
 }  // namespace l3c::l0::lower
