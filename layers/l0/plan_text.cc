@@ -569,7 +569,8 @@ class PlanParser : public ParserBase {
       FieldSource parsed;
       parsed.field = field->text;
       if (!ParseType(parsed.dtype, parsed.shape)) return false;
-      if (AcceptWord("labels")) {
+      if (AtWord("labels") && Peek(1).Is("(")) {  // else the next field, of that name
+        Next();
         if (!Expect("(")) return false;
         auto classes = ExpectInteger("a number of classes", 1, int64_t{1} << 40);
         if (!classes || !Expect(")")) return false;
