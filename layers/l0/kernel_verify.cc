@@ -26,6 +26,7 @@ class Verifier {
     CheckDeclarations();
     // What follows indexes by what was checked so far.
     if (!CheckReferences() || failed_) return false;
+    CheckDepth();
     free_ = FreeAxes(kernel_);
     CheckTypes();
     CheckAxisUse();
@@ -212,6 +213,19 @@ class Verifier {
                   " operands, not " + std::to_string(uop.src.size()));
     }
     return true;
+  }
+
+  void CheckDepth() {
+    std::vector<int> depth(kernel_.uops.size(), 0);
+    for (UopId id = 0; id < kernel_.uops.size(); ++id) {
+      for (UopId operand : kernel_.uops[id].src) {
+        depth[id] = std::max(depth[id], depth[operand] + 1);
+      }
+      if (depth[id] <= kMaxDepth) continue;
+      Error(Kind::kResourceBound, kernel_.uops[id].span,
+            "operations nest deeper than " + std::to_string(kMaxDepth));
+      return;
+    }
   }
 
   // ---- Types --------------------------------------------------------------------------------

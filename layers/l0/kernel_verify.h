@@ -20,6 +20,7 @@ inline constexpr int64_t kMaxTile = 1024;          // iterations of one axis
 inline constexpr int64_t kMaxRegisterTile = 1024;  // registers of one value: Π tile / vector
 inline constexpr int64_t kMaxLanes = 64;
 inline constexpr size_t kMaxUops = 4096;
+inline constexpr int kMaxDepth = 1000;  // of operands below one another; passes recurse over them
 
 // True when nothing was reported.
 bool VerifyKernel(const Kernel& kernel, support::Diagnostics& diagnostics);

@@ -4,6 +4,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -298,9 +299,10 @@ class Linearizer {
       saved.push_back(state_[axis].point);
       state_[axis].point = 0;
     }
-    for (bool more = true; more;) {
+    for (bool more = !full_; more;) {
       body();
       more = false;
+      if (full_) break;
       for (size_t i = axes.size(); i-- > 0;) {
         AxisState& state = state_[axes[i]];
         if (++state.point < state.points) {
@@ -442,20 +444,53 @@ class Linearizer {
     return lanes;
   }
 
-  // The register of `id` at the current point.
+  // The register of `id` at the current point. What it needs at this level is computed first, off an
+  // explicit stack: operands may nest a thousand deep.
   Reg Value(UopId id) {
-    const size_t level = LevelOf(free_[id]);
-    const std::pair<UopId, int64_t> key = {id, PointOf(free_[id])};
-    const auto found = chain_[level].values.find(key);
-    if (found != chain_[level].values.end()) return found->second;
-    if (full_) return out_.block_begin;
-    if (kernel_.uops[id].op == UOp::kReduce) {
-      EmitReduce(id);
-      return chain_.back().values.at(key);
+    std::vector<UopId> pending = {id};
+    while (!pending.empty() && !full_) {
+      const UopId next = pending.back();
+      if (IsKnown(next)) {
+        pending.pop_back();
+        continue;
+      }
+      const size_t before = pending.size();
+      for (UopId need : NeedsOf(next)) {
+        if (!IsKnown(need)) pending.push_back(need);
+      }
+      if (pending.size() > before) continue;
+      pending.pop_back();
+      Compute(next);
     }
+    if (full_) return out_.block_begin;  // any register: nothing is kept
+    return chain_[LevelOf(free_[id])].values.at({id, PointOf(free_[id])});
+  }
+
+  // The values that the code of `id` reads directly.
+  std::vector<UopId> NeedsOf(UopId id) const {
+    const Uop& uop = kernel_.uops[id];
+    std::vector<UopId> needs;
+    if (uop.op == UOp::kReduce) {
+      Visit(
+          uop.src, [&](UopId ready) { needs.push_back(ready); }, [](UopId) {});
+      return needs;
+    }
+    const std::optional<size_t> fused = FusedOperand(uop);
+    for (size_t i = 0; i < uop.src.size(); ++i) {
+      if (fused == i) {
+        const std::vector<UopId>& factors = kernel_.uops[uop.src[i]].src;
+        needs.insert(needs.end(), factors.begin(), factors.end());
+      } else {
+        needs.push_back(uop.src[i]);
+      }
+    }
+    return needs;
+  }
+
+  void Compute(UopId id) {
+    if (kernel_.uops[id].op == UOp::kReduce) return EmitReduce(id);
     const Reg reg = Emit(id);
-    chain_[level].values[key] = reg;
-    return reg;
+    chain_[LevelOf(free_[id])].values[{id, PointOf(free_[id])}] = reg;
   }
 
   // The same with `lanes` lanes.
@@ -481,6 +516,15 @@ class Linearizer {
            uses_[product] == 1 && IsTop(product);
   }
 
+  // Which operand of a sum is a product to fuse.
+  std::optional<size_t> FusedOperand(const Uop& uop) const {
+    if (uop.op != UOp::kAdd || !tensor::IsFloat(uop.dtype)) return std::nullopt;
+    for (size_t i = 2; i-- > 0;) {
+      if (Fuses(uop.src[i])) return i;
+    }
+    return std::nullopt;
+  }
+
   Reg Emit(UopId id) {
     const Uop& uop = kernel_.uops[id];
     const int64_t lanes = LanesOf(free_[id]);
@@ -497,13 +541,12 @@ class Linearizer {
       }
       case UOp::kLoad: return EmitLoad(id);
       case UOp::kAdd: {
-        for (size_t i = 2; i-- > 0;) {
-          const UopId product = uop.src[i];
-          if (!tensor::IsFloat(uop.dtype) || !Fuses(product)) continue;
+        if (const std::optional<size_t> fused = FusedOperand(uop)) {
+          const Uop& product = kernel_.uops[uop.src[*fused]];
           LinearOp op = Op(UOp::kMulAcc);
-          op.a = Wide(kernel_.uops[product].src[0], lanes);
-          op.b = Wide(kernel_.uops[product].src[1], lanes);
-          op.c = Wide(uop.src[1 - i], lanes);
+          op.a = Wide(product.src[0], lanes);
+          op.b = Wide(product.src[1], lanes);
+          op.c = Wide(uop.src[1 - *fused], lanes);
           return Append(op, uop.dtype, lanes);
         }
         [[fallthrough]];
@@ -811,11 +854,13 @@ class Linearizer {
       });
     }
     ReduceLoops(group, operands, all_free, axes, 0);
+    if (full_) return;
     for (Reduction& reduction : group) Finish(reduction);
   }
 
   void ReduceLoops(std::vector<Reduction>& group, const std::vector<UopId>& operands,
                    AxisSet all_free, const std::vector<AxisId>& axes, size_t depth) {
+    if (full_) return;
     if (depth < axes.size()) {
       EmitAxis(axes[depth], operands, [&] {
         if (depth + 1 < axes.size()) PreEmit(operands);

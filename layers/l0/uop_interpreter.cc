@@ -108,7 +108,7 @@ class Interpreter {
       : kernel_(kernel), options_(options), free_(FreeAxes(kernel)),
         at_(kernel.axes.size(), 0), moved_(kernel.axes.size(), 0), low_(kernel.axes.size(), 0),
         high_(kernel.axes.size()), slots_(kernel.uops.size()),
-        invariants_(kernel.uops.size()) {
+        invariants_(kernel.uops.size()), bodies_(kernel.uops.size()) {
     std::vector<bool> read(kernel.params.size(), false);
     std::vector<bool> written(kernel.params.size(), false);
     for (const Uop& uop : kernel.uops) {
@@ -202,6 +202,7 @@ class Interpreter {
 
   void Store(UopId id) {
     const Uop& uop = kernel_.uops[id];
+    ComputeBody(id);
     const DType dtype = kernel_.params[uop.param].dtype;
     const std::vector<Number>& values = Value(uop.src[0]);
     const bool wide = values.size() > 1 || AlongStrip(free_[uop.src[0]]);
@@ -323,6 +324,29 @@ class Interpreter {
     }
   }
 
+  // The values under a store, or under a reduction and changed by its axes, operands first: computed
+  // in this order, no value has far to go for its operands, however deep the kernel is.
+  void ComputeBody(UopId root) {
+    std::vector<UopId>& body = bodies_[root];
+    if (body.empty()) {
+      const bool reduces = kernel_.uops[root].op == UOp::kReduce;
+      std::vector<bool> seen(kernel_.uops.size(), false);
+      std::vector<UopId> stack = kernel_.uops[root].src;
+      while (!stack.empty()) {
+        const UopId id = stack.back();
+        stack.pop_back();
+        if (seen[id] || (reduces && (free_[id] & ~free_[root]) == 0)) continue;
+        seen[id] = true;
+        body.push_back(id);
+        const std::vector<UopId>& next =
+            kernel_.uops[id].op == UOp::kReduce ? Invariants(id) : kernel_.uops[id].src;
+        stack.insert(stack.end(), next.begin(), next.end());
+      }
+      std::sort(body.begin(), body.end());
+    }
+    for (UopId id : body) Value(id);
+  }
+
   // What a reduction reads that its own axes do not change. Computed before they move, for two
   // reductions may bind the same axis.
   const std::vector<UopId>& Invariants(UopId reduce) {
@@ -364,6 +388,7 @@ class Interpreter {
     if (AlongStrip(free_[id])) {
       sums.assign(static_cast<size_t>(length_), neutral);
       ForEach(uop.axes, 0, [&] {
+        ComputeBody(id);
         const std::vector<Number>& values = Value(operand);
         const size_t step = AlongStrip(free_[operand]) ? 1 : 0;
         for (size_t l = 0; l < sums.size(); ++l) sums[l] = fold(sums[l], values[l * step]);
@@ -375,6 +400,7 @@ class Interpreter {
       outer.pop_back();
       ForEach(outer, 0, [&] {
         ForStrips(innermost, [&] {
+          ComputeBody(id);
           const std::vector<Number>& values = Value(operand);
           const size_t step = AlongStrip(free_[operand]) ? 1 : 0;
           for (int64_t l = 0; l < length_; ++l) {
@@ -496,6 +522,7 @@ class Interpreter {
   std::vector<int64_t> high_;
   std::vector<Slot> slots_;
   std::vector<std::vector<UopId>> invariants_;  // of each reduction
+  std::vector<std::vector<UopId>> bodies_;      // of each store and reduction
   uint64_t clock_ = 1;
   AxisId strip_ = kNoAxis;
   int64_t length_ = 1;

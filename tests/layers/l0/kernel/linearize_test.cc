@@ -6,6 +6,8 @@
 #include <cctype>
 #include <random>
 
+#include "layers/l0/kernel_schedule.h"
+#include "layers/l0/uop_interpreter.h"
 #include "tests/layers/l0/kernel/parse_kernel.h"
 
 namespace l3c {
@@ -143,6 +145,42 @@ TEST(Linearize, RunawayTilesAreRefused) {
   const auto linear = l0::Linearize(kernel);
   ASSERT_FALSE(linear.ok());
   EXPECT_NE(linear.status().ToString().find("unrolls to more than"), std::string::npos);
+}
+
+// As deep as the verifier admits: a chain of operations, and one of reductions each of the last.
+TEST(Linearize, DeepKernelsFitTheStack) {
+  std::string chain =
+      "kernel chain(x: in f32 [64], y: out f32 [64]) {\n axis i : loop 64 tile 16 vector 16\n"
+      " %0 = load x[i]\n";
+  for (int i = 0; i < 998; ++i) {
+    chain += " %" + std::to_string(i + 1) + " = neg %" + std::to_string(i) + "\n";
+  }
+  std::string sums =
+      "kernel sums(x: in f32 [64], y: out f32 [64]) {\n axis i : loop 64\n"
+      " axis k : reduce 64\n %0 = load x[k]\n %1 = reduce_add %0 over k\n";
+  for (int i = 1; i < 996; i += 2) {
+    const std::string n = std::to_string(i);
+    sums += " %" + std::to_string(i + 1) + " = mul %0, %" + n + "\n %" + std::to_string(i + 2) +
+            " = reduce_add %" + std::to_string(i + 1) + " over k\n";
+  }
+  for (const std::string& text : {chain + " store y[i], %998\n}", sums + " store y[i], %997\n}"}) {
+    const l0::Kernel kernel = ParseOne(text);
+    ASSERT_TRUE(l0::Linearize(kernel).ok());
+    std::vector<float> x(64, 0.015625f);
+    std::vector<float> y(64);
+    void* params[] = {x.data(), y.data()};
+    l0::Run(kernel, params, 0, 1);
+    EXPECT_NE(y[5], 0);
+    EXPECT_FALSE(l0::CandidateSchedules(kernel).empty());
+  }
+  const support::SourceFile source("test.l0", chain + " %999 = neg %998\n %1000 = neg %999\n"
+                                                      " %1001 = neg %1000\n store y[i], %1001\n}");
+  support::Diagnostics diagnostics(&source);
+  support::ParserBase parser(source, diagnostics);
+  const std::optional<l0::Kernel> kernel = l0::ParseKernel(parser);
+  ASSERT_TRUE(kernel.has_value());
+  EXPECT_FALSE(l0::VerifyKernel(*kernel, diagnostics));
+  EXPECT_NE(diagnostics.Render(false).find("nest deeper than 1000"), std::string::npos);
 }
 
 // Numbers and operators of a kernel replaced at random: whatever the verifier lets through can be
