@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -470,15 +471,19 @@ absl::StatusOr<StoredArray> ReadArray(const std::string& path, FileFormat format
                                       tensor::DType dtype, const tensor::Shape& sample) {
   absl::StatusOr<std::unique_ptr<Reader>> reader = Reader::Open(path);
   if (!reader.ok()) return reader.status();
-  switch (format) {
-    case FileFormat::kIdx:
-      return ReadIdx(**reader);
-    case FileFormat::kNpy:
-      return ReadNpy(**reader);
-    case FileFormat::kCsv:
-      return CsvReader(**reader, dtype, sample).Read();
-    case FileFormat::kRaw:
-      return ReadRaw(**reader, dtype, sample);
+  try {
+    switch (format) {
+      case FileFormat::kIdx:
+        return ReadIdx(**reader);
+      case FileFormat::kNpy:
+        return ReadNpy(**reader);
+      case FileFormat::kCsv:
+        return CsvReader(**reader, dtype, sample).Read();
+      case FileFormat::kRaw:
+        return ReadRaw(**reader, dtype, sample);
+    }
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError(path + ": too large for the memory of this machine");
   }
   return absl::InternalError("unknown file format");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -88,9 +89,13 @@ absl::Status Engine::Bind(const Regions& regions) {
 absl::Status Engine::Run() {
   begin_ = Clock::now();
   std::vector<std::thread> threads;
-  for (size_t s = 0; s < streams_.size(); ++s) {
-    if (streams_[s].queue == nullptr) continue;
-    threads.emplace_back([this, s] { RunStream(static_cast<l0::StreamId>(s)); });
+  try {
+    for (size_t s = 0; s < streams_.size(); ++s) {
+      if (streams_[s].queue == nullptr) continue;
+      threads.emplace_back([this, s] { RunStream(static_cast<l0::StreamId>(s)); });
+    }
+  } catch (const std::system_error& error) {
+    Fail(absl::ResourceExhaustedError(Message("cannot start a stream's thread: ", error.what())));
   }
   const l0::ControlOutcome outcome = l0::RunControl(p_.unit, bytes_, *this);
   if (outcome.end == l0::ControlEnd::kOutOfBounds || outcome.end == l0::ControlEnd::kIdle) {

@@ -1,6 +1,7 @@
 #include "runtime/worker_team.h"
 
 #include <algorithm>
+#include <system_error>
 
 #include "runtime/semaphore.h"
 
@@ -17,10 +18,14 @@ int SpinsFor(int threads) {
 
 }  // namespace
 
-WorkerTeam::WorkerTeam(int threads)
-    : threads_(std::clamp(threads, 1, kMaxThreads)), spins_(SpinsFor(threads_)) {
-  for (int worker = 1; worker < threads_; ++worker) {
-    workers_.emplace_back([this, worker] { Work(worker); });
+WorkerTeam::WorkerTeam(int threads) : spins_(SpinsFor(threads)) {
+  const int wanted = std::clamp(threads, 1, kMaxThreads);
+  try {
+    for (; threads_ < wanted; ++threads_) {
+      workers_.emplace_back([this, worker = threads_] { Work(worker); });
+    }
+  } catch (const std::system_error&) {
+    // A limit on threads. Results do not depend on their number.
   }
 }
 

@@ -20,7 +20,8 @@ class WorkerTeam {
  public:
   static constexpr int kMaxThreads = 256;
 
-  explicit WorkerTeam(int threads);  // 1 … kMaxThreads
+  // 1 … kMaxThreads; fewer than asked for where the system starts no more.
+  explicit WorkerTeam(int threads);
   ~WorkerTeam();
   WorkerTeam(const WorkerTeam&) = delete;
 
@@ -31,7 +32,7 @@ class WorkerTeam {
   void Work(int worker);
   void RunShare(int worker, int parts) const;
 
-  const int threads_;
+  int threads_ = 1;  // with the launching one
   const int spins_;
   std::mutex launching_;
   // The launch under way; workers read it only while it counts them in `parts`.

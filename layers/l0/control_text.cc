@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "layers/support/units.h"
@@ -103,7 +104,11 @@ class Parser {
  public:
   Parser(ParserBase& base, const std::vector<std::string>& sequences,
          const std::vector<std::string>& streams)
-      : p_(base), sequences_(sequences), streams_(streams) {}
+      : p_(base), sequences_(sequences), streams_(streams) {
+    for (size_t i = 0; i < sequences.size(); ++i) {
+      sequence_ids_.emplace(sequences[i], static_cast<uint32_t>(i));
+    }
+  }
 
   std::optional<ControlUnit> Parse() {
     const size_t errors = p_.diagnostics().all().size();
@@ -141,10 +146,10 @@ class Parser {
   }
 
   bool AddRegion(Region region, const Name& name) {
-    for (const Region& other : unit_.regions) {
-      if (other.name != name.text) continue;
+    const auto id = static_cast<uint32_t>(unit_.regions.size());
+    if (auto [it, added] = region_ids_.emplace(name.text, id); !added) {
       p_.Error(name.span, "region '" + name.text + "' is declared twice", Kind::kConsistency)
-          .With({other.span, "'" + name.text + "' is declared here"});
+          .With({unit_.regions[it->second].span, "'" + name.text + "' is declared here"});
       return false;
     }
     region.name = name.text;
@@ -225,10 +230,10 @@ class Parser {
     p_.Next();
     auto name = p_.ExpectName("the name of a block");
     if (!name) return false;
-    for (const ControlBlock& other : unit_.blocks) {
-      if (other.name != name->text) continue;
+    const auto id = static_cast<uint32_t>(unit_.blocks.size());
+    if (auto [it, added] = block_ids_.emplace(name->text, id); !added) {
       p_.Error(name->span, "block '" + name->text + "' is declared twice", Kind::kConsistency)
-          .With({other.span, "'" + name->text + "' is declared here"});
+          .With({unit_.blocks[it->second].span, "'" + name->text + "' is declared here"});
       return false;
     }
     if (!p_.Expect("{")) return false;
@@ -265,12 +270,12 @@ class Parser {
     if (p_.Accept("@")) {
       auto name = p_.ExpectName("a sequence");
       if (!name) return false;
-      auto found = std::find(sequences_.begin(), sequences_.end(), name->text);
-      if (found == sequences_.end()) {
+      auto found = sequence_ids_.find(name->text);
+      if (found == sequence_ids_.end()) {
         p_.ErrorUnknown("sequence", *name, sequences_, Kind::kSafety);
         return false;
       }
-      operand = Operand::Sequence(static_cast<uint32_t>(found - sequences_.begin()));
+      operand = Operand::Sequence(found->second);
       return true;
     }
     auto value = p_.ExpectInteger("a register, a number or a sequence", -INT64_MAX);
@@ -282,14 +287,12 @@ class Parser {
   bool ParseRegionName(ControlInstruction& instruction) {
     auto name = p_.ExpectName("a region");
     if (!name) return false;
-    std::vector<std::string> names;
-    for (size_t i = 0; i < unit_.regions.size(); ++i) {
-      if (unit_.regions[i].name == name->text) {
-        instruction.region = static_cast<RegionId>(i);
-        return true;
-      }
-      names.push_back(unit_.regions[i].name);
+    if (auto found = region_ids_.find(name->text); found != region_ids_.end()) {
+      instruction.region = found->second;
+      return true;
     }
+    std::vector<std::string> names;
+    for (const Region& region : unit_.regions) names.push_back(region.name);
     p_.ErrorUnknown("region", *name, names, Kind::kSafety);
     return false;
   }
@@ -414,26 +417,27 @@ class Parser {
 
   // Branches may lead to blocks further down, so their names are looked up at the end.
   void ResolveTargets() {
-    std::vector<std::string> names;
-    for (const ControlBlock& block : unit_.blocks) names.push_back(block.name);
     for (const Target& target : targets_) {
       // The instruction was dropped if something after the target did not parse.
       auto& instructions = unit_.blocks[target.block].instructions;
       if (target.instruction >= instructions.size()) continue;
-      auto found = std::find(names.begin(), names.end(), target.name.text);
-      if (found == names.end()) {
+      auto found = block_ids_.find(target.name.text);
+      if (found == block_ids_.end()) {
+        std::vector<std::string> names;
+        for (const ControlBlock& block : unit_.blocks) names.push_back(block.name);
         p_.ErrorUnknown("block", target.name, names, Kind::kSafety);
+        if (p_.stopped()) return;
         continue;
       }
-      const auto id = static_cast<BlockId>(found - names.begin());
       ControlInstruction& instruction = instructions[target.instruction];
-      (target.otherwise ? instruction.otherwise : instruction.target) = id;
+      (target.otherwise ? instruction.otherwise : instruction.target) = found->second;
     }
   }
 
   ParserBase& p_;
   const std::vector<std::string>& sequences_;
   const std::vector<std::string>& streams_;
+  std::map<std::string, uint32_t, std::less<>> sequence_ids_, region_ids_, block_ids_;
   ControlUnit unit_;
   uint32_t registers_ = 0;
   std::vector<Target> targets_;

@@ -118,6 +118,11 @@ class Verifier {
   }
 
   void CheckRegions() {
+    if (unit_.regions.size() > kMaxControlRegions) {
+      Error(Kind::kResourceBound, unit_.span,
+            "more than " + std::to_string(kMaxControlRegions) + " regions");
+      return;
+    }
     std::map<std::string, const Region*> names;
     std::map<std::pair<std::string, RegionAccess>, const Region*> ends;
     for (const Region& region : unit_.regions) {
@@ -337,7 +342,7 @@ class Verifier {
         }
       }
     }
-    const std::vector<std::vector<bool>> dominators = Dominators();
+    const std::vector<Bits> dominators = Dominators();
     for (size_t b = 0; b < n; ++b) {
       const auto& instructions = unit_.blocks[b].instructions;
       for (size_t i = 0; i < instructions.size(); ++i) {
@@ -345,7 +350,7 @@ class Verifier {
           if (operand.immediate) continue;
           const auto& place = defined[static_cast<size_t>(operand.value)];
           const bool before =
-              place && (place->first == b ? place->second < i : bool{dominators[b][place->first]});
+              place && (place->first == b ? place->second < i : Has(dominators[b], place->first));
           if (!before) {
             Error(Kind::kSafety, instructions[i].span,
                   "register %" + std::to_string(operand.value) +
@@ -356,20 +361,26 @@ class Verifier {
     }
   }
 
-  // dominators[b][d]: every path from the entry to b passes through d. By iteration to a fixpoint.
-  std::vector<std::vector<bool>> Dominators() const {
-    const size_t n = unit_.blocks.size();
-    std::vector<std::vector<bool>> dominators(n, std::vector<bool>(n, true));
-    dominators[0].assign(n, false);
-    dominators[0][0] = true;
+  using Bits = std::vector<uint64_t>;
+  static bool Has(const Bits& bits, size_t i) { return bits[i / 64] >> (i % 64) & 1; }
+
+  // Bit d of dominators[b]: every path from the entry to b passes through d. By iteration to a
+  // fixpoint, in an order in which blocks follow those that lead to them, but for loops.
+  std::vector<Bits> Dominators() const {
+    const size_t n = unit_.blocks.size(), words = (n + 63) / 64;
+    std::vector<Bits> dominators(n, Bits(words, ~uint64_t{0}));
+    dominators[0].assign(words, 0);
+    dominators[0][0] = 1;
+    const std::vector<BlockId> order = ReversePostOrder();
     for (bool changed = true; changed;) {
       changed = false;
-      for (size_t b = 1; b < n; ++b) {
-        std::vector<bool> meet(n, true);
+      for (BlockId b : order) {
+        if (b == 0) continue;
+        Bits meet(words, ~uint64_t{0});
         for (BlockId before : predecessors_[b]) {
-          for (size_t d = 0; d < n; ++d) meet[d] = meet[d] && dominators[before][d];
+          for (size_t w = 0; w < words; ++w) meet[w] &= dominators[before][w];
         }
-        meet[b] = true;
+        meet[b / 64] |= uint64_t{1} << (b % 64);
         if (meet != dominators[b]) {
           dominators[b] = std::move(meet);
           changed = true;
@@ -377,6 +388,29 @@ class Verifier {
       }
     }
     return dominators;
+  }
+
+  std::vector<BlockId> ReversePostOrder() const {
+    std::vector<BlockId> order;
+    std::vector<bool> seen(unit_.blocks.size(), false);
+    std::vector<std::pair<BlockId, size_t>> path = {{0, 0}};  // a block, successors visited
+    seen[0] = true;
+    while (!path.empty()) {
+      auto& [block, visited] = path.back();
+      const std::vector<BlockId> next = Successors(unit_.blocks[block]);
+      if (visited == next.size()) {
+        order.push_back(block);
+        path.pop_back();
+        continue;
+      }
+      const BlockId to = next[visited++];
+      if (!seen[to]) {
+        seen[to] = true;
+        path.emplace_back(to, 0);
+      }
+    }
+    std::reverse(order.begin(), order.end());
+    return order;
   }
 
   // A descriptor names a sequence of the queue's own stream; completions have a queue to go to.

@@ -10,6 +10,7 @@
 namespace l3c::l0 {
 
 inline constexpr size_t kMaxControlBlocks = 4096;
+inline constexpr size_t kMaxControlRegions = 1024;
 
 // The streams, sequences and commands of `plan` must be in range. True when nothing was reported.
 bool VerifyControl(const ControlUnit& unit, const Plan& plan, support::Diagnostics& diagnostics);

@@ -140,9 +140,12 @@ class Rehearsal : public ControlHost {
  private:
   bool Push(RegionId queue, int64_t value) override {
     ++pushed_;
-    if (signals_ && (pushed_ > stop_after_ || pushed_ > kMaxDescriptors)) words_[*signals_][0] = 1;
+    if (signals_ &&
+        (pushed_ > stop_after_ || pushed_ > kMaxDescriptors || commands_ > kMaxCommands)) {
+      words_[*signals_][0] = 1;
+    }
     // A unit that does not listen is cut off.
-    if (pushed_ > 2 * kMaxDescriptors) {
+    if (pushed_ > 2 * kMaxDescriptors || commands_ > 2 * kMaxCommands) {
       cut_off_ = true;
       return false;
     }
@@ -213,6 +216,7 @@ class Rehearsal : public ControlHost {
       stream.running.reset();
       return true;
     }
+    ++commands_;
     const Command& command = sequence.commands[stream.position];
     if (command.kind == CommandKind::kWait) {
       auto& token = tokens_[command.token];
@@ -368,9 +372,7 @@ class Rehearsal : public ControlHost {
   // Control waits and no stream can move.
   void ReportStuck(const ControlInstruction& instruction) {
     if (cut_off_) {
-      Error(
-          Kind::kLiveness, instruction.span,
-          "it goes on after a stop signal and " + std::to_string(kMaxDescriptors) + " more pushes");
+      Error(Kind::kLiveness, instruction.span, "it goes on long after a stop signal");
       return;
     }
     for (size_t s = 0; s < streams_.size(); ++s) {
@@ -393,6 +395,7 @@ class Rehearsal : public ControlHost {
   std::vector<StreamId> region_stream_;
   std::optional<size_t> signals_;
   int64_t pushed_ = 0;
+  int64_t commands_ = 0;
   int64_t accesses_ = 0;
   bool failed_ = false;
   bool cut_off_ = false;

@@ -16,8 +16,8 @@
 // lies inside its clock.
 //
 // The host's stop signal is given in a second, short rehearsal, so that the way out is checked too.
-// Work is bounded: after kMaxDescriptors pushes the rehearsal asks the unit to stop, and after
-// kMaxAccesses it looks at tokens only.
+// Work is bounded: after kMaxDescriptors pushes or kMaxCommands commands the rehearsal asks the
+// unit to stop, and after kMaxAccesses it looks at tokens only.
 #pragma once
 
 #include "layers/l0/plan.h"
@@ -26,6 +26,7 @@
 namespace l3c::l0 {
 
 inline constexpr int64_t kMaxDescriptors = 200'000;
+inline constexpr int64_t kMaxCommands = 5'000'000;
 inline constexpr int64_t kMaxAccesses = 2'000'000;
 
 // For a plan whose every other check has passed. Reports at most a few errors a unit.

@@ -107,6 +107,20 @@ class Verifier {
     if (plan_.sequences.size() >= size_t{1} << kSequenceBits) {
       Error(Kind::kResourceBound, {}, "more sequences than a descriptor can name");
     }
+    if (plan_.streams.size() > kMaxStreams) {
+      Error(Kind::kResourceBound, {}, "more than " + std::to_string(kMaxStreams) + " streams");
+    }
+    for (const DataSource& source : plan_.sources) {
+      if (source.fields.size() <= kMaxFields) continue;
+      Error(Kind::kResourceBound, source.span,
+            "data source '" + source.name + "' has more than " + std::to_string(kMaxFields) +
+                " fields");
+    }
+    for (const Token& token : plan_.tokens) {
+      if (token.initial <= kMaxTokenCount) continue;
+      Error(Kind::kResourceBound, token.span,
+            "token '" + token.name + "' begins with more than " + std::to_string(kMaxTokenCount));
+    }
   }
 
   template <class T>
@@ -256,11 +270,17 @@ class Verifier {
       const Buffer &x = plan_.buffers[a], &y = plan_.buffers[b];
       return std::tuple(x.pool, x.offset, a) < std::tuple(y.pool, y.offset, b);
     });
+    int64_t pairs = 0;
     for (size_t i = 0; i < order.size(); ++i) {
       const Buffer& a = plan_.buffers[order[i]];
       for (size_t j = i + 1; j < order.size(); ++j) {
         const Buffer& b = plan_.buffers[order[j]];
         if (b.pool != a.pool || b.offset >= a.offset + a.size) break;
+        if (++pairs > kMaxSlotPairs) {
+          Error(Kind::kResourceBound, b.span,
+                "more than " + std::to_string(kMaxSlotPairs) + " pairs of buffers share bytes");
+          return;
+        }
         if (b.size == 0 || a.last_use < b.first_use || b.last_use < a.first_use) continue;
         const Pool& pool = plan_.pools[a.pool];
         if (pool.kind == PoolKind::kArena && !UsedTogether(order[i], order[j])) continue;
@@ -464,6 +484,11 @@ class Verifier {
     const Sampler& sampler = plan_.samplers[command.sampler];
     const DataSource& source = plan_.sources[sampler.source];
     sampled_.insert(command.sampler);
+    if (command.fields.size() > kMaxFields) {
+      Error(Kind::kResourceBound, command.span,
+            "a load of more than " + std::to_string(kMaxFields) + " fields");
+      return;
+    }
     const auto check = [&](const std::string& title, BufferId id, DType dtype, int64_t elements) {
       const Buffer& buffer = plan_.buffers[id];
       if (buffer.dtype != dtype || tensor::NumElements(buffer.shape) != elements) {

@@ -22,6 +22,12 @@
 
 namespace l3c::l0 {
 
+// Bounds that keep the checks themselves quick on any input.
+inline constexpr size_t kMaxStreams = 256;
+inline constexpr size_t kMaxFields = 1024;          // of a source; of a load
+inline constexpr int64_t kMaxTokenCount = 1 << 16;  // initial
+inline constexpr int64_t kMaxSlotPairs = 1 << 22;   // pairs of slots that share bytes
+
 // True when nothing was reported.
 bool VerifyPlan(const Plan& plan, support::Diagnostics& diagnostics);
 
