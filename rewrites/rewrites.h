@@ -15,8 +15,8 @@ struct RuleFile {
   std::string_view text;
 };
 
-std::span<const RuleFile> All();                // by name, ascending
-const RuleFile* Find(std::string_view name);    // nullptr: no such file
+std::span<const RuleFile> All();              // by name, ascending
+const RuleFile* Find(std::string_view name);  // nullptr: no such file
 // The text of a file; empty when there is none.
 inline std::string_view RuleText(std::string_view name) {
   const RuleFile* file = Find(name);

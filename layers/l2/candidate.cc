@@ -160,10 +160,9 @@ Module Build(const Space& space, const Choice& choice) {
   module.spec = *space.spec;
   Methods methods;
   methods.model = space.model->name;
-  methods.sample = space.fixed_sample
-                       ? *space.fixed_sample
-                       : MakeForm(*FindEntry(Family::kSample, "epoch_shuffle"),
-                                  {{"batch", p.batches[choice.batch]}});
+  methods.sample = space.fixed_sample ? *space.fixed_sample
+                                      : MakeForm(*FindEntry(Family::kSample, "epoch_shuffle"),
+                                                 {{"batch", p.batches[choice.batch]}});
 
   InferBuilder builder;
   InferForm form;
@@ -189,8 +188,8 @@ Module Build(const Space& space, const Choice& choice) {
   support::Diagnostics none;
   PropagateShapes(methods.infer, space.input, none);
 
-  methods.backward = MakeForm(*FindEntry(Family::kBackward, "autodiff"),
-                              {{"mode", std::string("reverse")}});
+  methods.backward =
+      MakeForm(*FindEntry(Family::kBackward, "autodiff"), {{"mode", std::string("reverse")}});
   methods.update = UpdateForm(space, choice);
   for (size_t t = 0; t < choice.losses.size(); ++t) {
     methods.losses.push_back({space.loss_terms[t], *p.losses[choice.losses[t]].form});

@@ -25,7 +25,7 @@ struct Space {
   Shape input;
   int64_t features = 0;  // elements of one sample of the input
   int64_t outputs = 0;
-  bool distribution = false;  // the network ends in softmax
+  bool distribution = false;    // the network ends in softmax
   std::vector<int64_t> widths;  // of hidden stages, ascending
   int64_t max_stages = 0;
   std::vector<std::vector<size_t>> fitting_losses;  // by term that leaves a choice
@@ -54,7 +54,8 @@ struct Choice {
 // Decision ids and labels, in the order in which they are explained:
 //   l2/MODEL/depth, l2/MODEL/layer1.width|norm|activation, …, sample.batch, update.optimizer,
 //   update.lr, update.warmup, update.decay, loss.TERM, phases.epochs
-std::vector<std::pair<std::string, std::string>> Decisions(const Space& space, const Choice& choice);
+std::vector<std::pair<std::string, std::string>> Decisions(const Space& space,
+                                                           const Choice& choice);
 
 // Every label that the decision can have, whatever the others are; in the fixed order of the lists.
 // Nothing for an id that no candidate has.

@@ -125,8 +125,7 @@ MethodEstimate EstimateMethod(const Methods& methods) {
   };
   for (size_t i = 1; i < infer.nodes.size(); ++i) {
     const LayerNode& node = infer.nodes[i];
-    const LayerWork forward =
-        EstimateLayer(EntryOf(node), node.form, OperandShapes(infer, node));
+    const LayerWork forward = EstimateLayer(EntryOf(node), node.form, OperandShapes(infer, node));
     const LayerWork both = WithBackward(forward);
     estimate.parameters += forward.parameters;
     estimate.forward_flops +=
@@ -139,8 +138,8 @@ MethodEstimate EstimateMethod(const Methods& methods) {
   estimate.step_flops = estimate.step.contraction_flops + estimate.step.elementwise_flops;
   estimate.parameter_bytes = kF32Bytes * static_cast<double>(estimate.parameters);
   for (const Form* form : UpdateChain(methods.update)) {
-    estimate.state_bytes += estimate.parameter_bytes *
-                            static_cast<double>(FindUpdate(form->name)->state(*form).size());
+    estimate.state_bytes +=
+        estimate.parameter_bytes * static_cast<double>(FindUpdate(form->name)->state(*form).size());
   }
   return estimate;
 }

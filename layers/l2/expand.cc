@@ -161,8 +161,8 @@ class Expander {
   void AddAccuracy(const LossOperands& in) {
     if (result_.metrics.size() > 0) return;
     const int64_t n = in.classes;
-    const NodeId top = g_.Expand(g_.Reshape(g_.ReduceMax(in.output, {1}), {batch_, 1}),
-                                 {batch_, n});
+    const NodeId top =
+        g_.Expand(g_.Reshape(g_.ReduceMax(in.output, {1}), {batch_, 1}), {batch_, n});
     tensor::Attributes iota;
     iota.ints = {batch_, n};
     iota.axis = 1;
@@ -224,7 +224,7 @@ class Expander {
   Graph& g_ = result_.graph;
   std::vector<NodeId> values_;  // by node of the network
   std::optional<NodeId> log_output_;
-  NodeId rows_ = 0;             // Σ mask
+  NodeId rows_ = 0;  // Σ mask
 };
 
 }  // namespace
@@ -235,8 +235,7 @@ ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t
 
 int64_t TotalSteps(const Methods& methods, int64_t rows) {
   const int64_t batch = BatchOf(methods.sample);
-  const int64_t per_epoch =
-      DropsLast(methods.sample) ? rows / batch : (rows + batch - 1) / batch;
+  const int64_t per_epoch = DropsLast(methods.sample) ? rows / batch : (rows + batch - 1) / batch;
   int64_t total = 0;
   for (const Phase& phase : methods.phases) {
     total += phase.steps > 0 ? phase.steps : phase.epochs * per_epoch;

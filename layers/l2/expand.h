@@ -37,7 +37,7 @@ bool PropagateShapes(InferGraph& infer, const Shape& input, support::Diagnostics
 
 // value = Σ numerator / Σ denominator over the batches of a period.
 struct MetricNodes {
-  std::string name;  // "loss", "accuracy"
+  std::string name;                // "loss", "accuracy"
   tensor::NodeId numerator = 0;    // f32 []
   tensor::NodeId denominator = 0;  // f32 []
 };
@@ -47,7 +47,7 @@ struct ForwardGraph {
   // Graph inputs, in this order: one per data field read (named as the field, [batch, …]), `mask`
   // (f32 [batch]: 1 for a row of data, 0 for padding), then the parameters by their names.
   struct FieldInput {
-    std::string data;   // L3 data declaration
+    std::string data;  // L3 data declaration
     std::string field;
     tensor::NodeId node = 0;
   };

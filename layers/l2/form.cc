@@ -52,8 +52,8 @@ std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry,
   const std::string what = ArgWhat(entry, arg);
   switch (arg.kind) {
     case ArgKind::kInteger: {
-      const int64_t max = arg.max >= 9e18 ? std::numeric_limits<int64_t>::max()
-                                          : static_cast<int64_t>(arg.max);
+      const int64_t max =
+          arg.max >= 9e18 ? std::numeric_limits<int64_t>::max() : static_cast<int64_t>(arg.max);
       auto value = parser.ExpectInteger(what, static_cast<int64_t>(arg.min), max);
       if (!value) return std::nullopt;
       return Value(*value);
@@ -66,8 +66,9 @@ std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry,
       const bool above = arg.above_min ? *value > arg.min : *value >= arg.min;
       const bool below = arg.below_max ? *value < arg.max : *value <= arg.max;
       if (!above || !below) {
-        parser.Error(parser.SpanFrom(begin), what + " is " + support::PrintReal(*value),
-                     support::Kind::kConsistency)
+        parser
+            .Error(parser.SpanFrom(begin), what + " is " + support::PrintReal(*value),
+                   support::Kind::kConsistency)
             .Label("must be " + Range(arg));
         return std::nullopt;
       }
@@ -181,11 +182,16 @@ bool ParseArguments(support::ParserBase& parser, const Entry& entry, Form& form,
 
 std::string_view FamilyName(Family family) {
   switch (family) {
-    case Family::kSample: return "sample method";
-    case Family::kLayer: return "layer";
-    case Family::kBackward: return "backward method";
-    case Family::kUpdate: return "update";
-    case Family::kLoss: return "loss";
+    case Family::kSample:
+      return "sample method";
+    case Family::kLayer:
+      return "layer";
+    case Family::kBackward:
+      return "backward method";
+    case Family::kUpdate:
+      return "update";
+    case Family::kLoss:
+      return "loss";
   }
   return {};
 }

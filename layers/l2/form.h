@@ -29,9 +29,9 @@ struct Arg {
   std::optional<Value> fallback;  // left out when it has this value; none: must be given
   double min = 0;                 // kInteger, kReal: inclusive bounds
   double max = std::numeric_limits<double>::max();
-  bool above_min = false;         // the lower bound is exclusive
-  bool below_max = false;         // the upper bound is exclusive
-  std::vector<std::string> words; // kWord: what it may be
+  bool above_min = false;           // the lower bound is exclusive
+  bool below_max = false;           // the upper bound is exclusive
+  std::vector<std::string> words;   // kWord: what it may be
   Family family = Family::kUpdate;  // kForm
 
   static Arg Integer(std::string name, int64_t min, int64_t max);
@@ -39,10 +39,22 @@ struct Arg {
   static Arg Flag(std::string name, bool fallback);
   static Arg Word(std::string name, std::vector<std::string> words);
   static Arg Nested(std::string name, Family family);
-  Arg Positional() && { positional = true; return std::move(*this); }
-  Arg Or(Value value) && { fallback = std::move(value); return std::move(*this); }
-  Arg BelowMax() && { below_max = true; return std::move(*this); }
-  Arg AboveMin() && { above_min = true; return std::move(*this); }
+  Arg Positional() && {
+    positional = true;
+    return std::move(*this);
+  }
+  Arg Or(Value value) && {
+    fallback = std::move(value);
+    return std::move(*this);
+  }
+  Arg BelowMax() && {
+    below_max = true;
+    return std::move(*this);
+  }
+  Arg AboveMin() && {
+    above_min = true;
+    return std::move(*this);
+  }
 };
 
 struct Entry {

@@ -48,10 +48,10 @@ bool SameForm(const Form& a, const Form& b);
 
 // The network as a DAG, operands before users. Node 0 is the model's input and has no form.
 struct LayerNode {
-  std::string name;              // unique in the graph: "linear1", "norm2"; prefixes its parameters
-  Form form;                     // layers.h; "" for node 0, "add" where a residual joins
+  std::string name;  // unique in the graph: "linear1", "norm2"; prefixes its parameters
+  Form form;         // layers.h; "" for node 0, "add" where a residual joins
   std::vector<uint32_t> inputs;
-  Shape shape;                   // of one sample, without the batch; filled by PropagateShapes
+  Shape shape;  // of one sample, without the batch; filled by PropagateShapes
 };
 
 // How the network is written. The DAG is its meaning; this is only kept to print it back.
@@ -95,14 +95,14 @@ struct Methods {
   Form sample;
   InferGraph infer;
   Form backward;
-  Form update;                    // the outermost of the chain
-  std::vector<LossChoice> losses; // one for each term of the objective that leaves a choice, in the
-                                  // order of the terms (objective.h)
-  bool losses_written = false;    // `loss:` is printed only when it was chosen
-  std::vector<Phase> phases;      // at least one
-  bool phases_written = false;    // `phases` is printed only when it was chosen
+  Form update;                     // the outermost of the chain
+  std::vector<LossChoice> losses;  // one for each term of the objective that leaves a choice, in
+                                   // the order of the terms (objective.h)
+  bool losses_written = false;  // `loss:` is printed only when it was chosen
+  std::vector<Phase> phases;    // at least one
+  bool phases_written = false;  // `phases` is printed only when it was chosen
   std::optional<uint64_t> seed;
-  support::Hints hints;           // annotations for L1 and L0, by path ("classify.infer.linear2")
+  support::Hints hints;  // annotations for L1 and L0, by path ("classify.infer.linear2")
   Span span;
 };
 

@@ -27,8 +27,8 @@ std::optional<Shape> LinearShape(const Form& form, std::span<const Shape> operan
   *error = "linear(" + support::PrintInteger(in) + ", …) cannot take a sample of shape " +
            tensor::ShapeToString(x);
   if (!x.empty() && x.back() != elements) {
-    *error += ": its last axis has " + support::PrintInteger(x.back()) + " elements, all together " +
-              support::PrintInteger(elements);
+    *error += ": its last axis has " + support::PrintInteger(x.back()) +
+              " elements, all together " + support::PrintInteger(elements);
   }
   return std::nullopt;
 }

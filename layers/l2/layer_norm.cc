@@ -1,5 +1,5 @@
-// norm(layer): (x − mean)/√(variance + ε)·gain + offset over the last axis, the variance that of the
-// population (Ba, Kiros, Hinton 2016). norm(rms): x/√(mean x² + ε)·gain (Zhang, Sennrich 2019).
+// norm(layer): (x − mean)/√(variance + ε)·gain + offset over the last axis, the variance that of
+// the population (Ba, Kiros, Hinton 2016). norm(rms): x/√(mean x² + ε)·gain (Zhang, Sennrich 2019).
 #include <string>
 
 #include "layers/l2/layers.h"

@@ -21,8 +21,7 @@ NodeId Spread(Graph& graph, NodeId reduced, const Shape& shape) {
 NodeId Shifted(Graph& graph, NodeId x) {
   const Shape shape = graph.node(x).shape;
   const int64_t last = static_cast<int64_t>(shape.size()) - 1;
-  const NodeId top =
-      graph.Unary(*tensor::FindOp("stop_gradient"), graph.ReduceMax(x, {last}));
+  const NodeId top = graph.Unary(*tensor::FindOp("stop_gradient"), graph.ReduceMax(x, {last}));
   return graph.Binary(*tensor::FindOp("sub"), x, Spread(graph, top, shape));
 }
 

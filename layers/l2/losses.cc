@@ -74,8 +74,7 @@ LossRows ExpandCe(Graph& g, const Form& form, const LossOperands& in) {
     const NodeId target = AsF32(g, in.target);
     // A target of zero counts nothing even where log p is −inf.
     const Shape shape = g.node(log_p).shape;
-    const NodeId is_zero =
-        Apply(g, "not", {g.Binary(Op::kCmpNe, target, g.Full(0, Shape(shape)))});
+    const NodeId is_zero = Apply(g, "not", {g.Binary(Op::kCmpNe, target, g.Full(0, Shape(shape)))});
     const NodeId product = g.Binary(Op::kMul, target, log_p);
     const NodeId kept = g.Add(Op::kWhere, {is_zero, g.Full(0, Shape(shape)), product});
     rows.loss = g.Unary(Op::kNeg, SumRows(g, kept));

@@ -4,8 +4,8 @@
 //   reconstruction(in, out)   mse | mae
 //   norm(params | out, p)     fixed by the spec: (Σ|x|ᵖ)^(1/p); over all parameters, or per sample
 //
-// A loss of samples gives one number a row; rows are joined as Σ mask·loss / Σ mask, where mask is 0
-// on the rows that pad the last batch. The objective is Σ weight·term.
+// A loss of samples gives one number a row; rows are joined as Σ mask·loss / Σ mask, where mask is
+// 0 on the rows that pad the last batch. The objective is Σ weight·term.
 //
 //   ce    −(1−s)·log p[label] − s/n·Σ log p          target: class index, or a distribution t:
 //         −Σ t̃ log p, t̃ = (1−s)t + s/n. log p is the log-softmax of the logits where the network
@@ -34,7 +34,7 @@ struct LossOperands {
   std::optional<tensor::NodeId> log_output;  // where the network ends in a distribution
   int64_t classes = 0;                       // of the output, when it is a distribution
   tensor::NodeId target = 0;
-  bool target_is_label = false;              // one class index a row
+  bool target_is_label = false;  // one class index a row
 };
 
 struct LossRows {

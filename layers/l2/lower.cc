@@ -2,14 +2,13 @@
 //
 //   1. Space         what the specification and the priors leave to choose from
 //   2. SpaceGraph    all candidates in one e-graph; counting them is a pass over it
-//   3. Best          for each batch and optimiser, the networks that none beats in steps, step time
-//                    and parameters; each of these with the best of the other choices is scored
+//   3. Best          for each batch and optimiser, the best network, with the best of the other
+//                    choices
 //   4. Top           the best few, for the next lowering to tell apart
 //   5. Explain       for each choice made, the best candidate under every other label of it
 //
-// Steps and time multiply, so no class has one best member: the front of (log steps, time) holds
-// the best for every such product. Everything but batch and optimiser changes steps alone, so its
-// best label does not depend on the network.
+// Batch and optimiser change what a stage of the network costs; everything else but the network
+// changes the steps alone, so its best label does not depend on the network.
 #include "layers/l2/lower.h"
 
 #include <algorithm>
@@ -89,7 +88,8 @@ class SpaceBuilder {
       return None("model '" + model.name + "' reads something else than one field of data",
                   "write 'in: data.field'", model.span);
     }
-    if (input->kind == l3::Domain::Kind::kSequence || model.out.kind == l3::Domain::Kind::kSequence) {
+    if (input->kind == l3::Domain::Kind::kSequence ||
+        model.out.kind == l3::Domain::Kind::kSequence) {
       return None("no layer supported now reads or writes a sequence",
                   "use a tensor of fixed shape", model.span);
     }
@@ -167,8 +167,8 @@ class SpaceBuilder {
       }
       form->span = {};
       Fix(family->second, std::move(*form));
-      explanation_.pruned.push_back({"other ways to " + hatch.directive,
-                                     support::PrintEscapeHatch(hatch), 0});
+      explanation_.pruned.push_back(
+          {"other ways to " + hatch.directive, support::PrintEscapeHatch(hatch), 0});
     }
     return std::nullopt;
   }
@@ -246,11 +246,13 @@ class Searcher {
       const auto labels = Labels(space_, id);
       if (!labels) {
         return NoCandidates{"there is no decision '" + id + "' to force",
-                            "decisions: " + support::Join(AllDecisionIds(space_)), {}};
+                            "decisions: " + support::Join(AllDecisionIds(space_)),
+                            {}};
       }
       if (std::find(labels->begin(), labels->end(), label) == labels->end()) {
         return NoCandidates{"'" + label + "' is no choice of '" + id + "'",
-                            "choices: " + support::Join(*labels), {}};
+                            "choices: " + support::Join(*labels),
+                            {}};
       }
     }
     return std::nullopt;
@@ -260,17 +262,15 @@ class Searcher {
   std::optional<Scored> Best(const Restriction& restriction) {
     struct Pair {
       size_t batch, optimizer;
-      Choice rest;       // all but the network
-      double rest_log;   // its share of log steps
-      double bound;      // no candidate of the pair has a lower score
+      Choice rest;   // all but the network
+      double bound;  // no candidate of the pair has a lower log score
     };
     std::vector<Pair> pairs;
     for (size_t b = 0; b < space_.priors.batches.size(); ++b) {
       for (size_t o = 0; o < space_.priors.optimizers.size(); ++o) {
         auto rest = BestRest(b, o, restriction);
         if (!rest) continue;
-        pairs.push_back({b, o, rest->first, rest->second,
-                         rest->second + BestNetworkLog(b, o)});
+        pairs.push_back({b, o, rest->first, rest->second + BestNetworkLog(b, o)});
       }
     }
     std::stable_sort(pairs.begin(), pairs.end(),
@@ -278,55 +278,45 @@ class Searcher {
     std::optional<Scored> best;
     for (const Pair& pair : pairs) {
       // A little slack: the bound and the score add the same numbers in another order.
-      if (best && pair.bound > std::log(best->score.time_to_target() / space_.priors.base_steps) +
-                                   1e-9) {
+      if (best &&
+          pair.bound > std::log(best->score.time_to_target() / space_.priors.base_steps) + 1e-9) {
         break;
       }
-      for (const Choice& network : Networks(pair.batch, pair.optimizer, restriction, 1)) {
-        Choice choice = pair.rest;
-        choice.hidden = network.hidden;
-        Scored candidate{choice, scorer_.Evaluate(choice)};
-        ++scored_;
-        if (!best || Better(candidate, *best)) best = std::move(candidate);
-      }
+      const auto network = graph_.Network(pair.batch, pair.optimizer, restriction);
+      if (!network) continue;
+      Choice choice = pair.rest;
+      choice.hidden = network->hidden;
+      Scored candidate = Evaluate(std::move(choice));
+      if (!best || Better(candidate, *best)) best = std::move(candidate);
     }
     return best;
   }
 
-  // The `count` best, in order.
-  std::vector<Scored> Top(size_t count) {
-    std::vector<Scored> top;
-    auto keep = [&](Scored candidate) {
-      auto at = std::upper_bound(top.begin(), top.end(), candidate, Better);
-      if (static_cast<size_t>(at - top.begin()) >= count) return;
-      top.insert(at, std::move(candidate));
-      if (top.size() > count) top.pop_back();
+  // The `count` best, in order, `winner` first. What is left when a candidate is taken splits by
+  // its decisions: those that differ from it in the first, those that agree in the first and differ
+  // in the second, and so on; each part is searched for its best (Lawler 1972).
+  std::vector<Scored> Top(Scored winner, size_t count) {
+    struct Part {
+      Scored best;
+      Restriction restriction;
     };
-    for (size_t b = 0; b < space_.priors.batches.size(); ++b) {
-      for (size_t o = 0; o < space_.priors.optimizers.size(); ++o) {
-        const auto rests = RankedRests(b, o, forced_, count);
-        if (rests.empty()) continue;
-        const double bound = rests.front().second + BestNetworkLog(b, o);
-        if (top.size() == count &&
-            bound > std::log(top.back().score.time_to_target() / space_.priors.base_steps) + 1e-9) {
-          continue;
-        }
-        std::vector<Scored> networks;
-        for (Choice& network : Networks(b, o, forced_, count)) {
-          Choice choice = rests.front().first;
-          choice.hidden = std::move(network.hidden);
-          networks.push_back({choice, scorer_.Evaluate(choice)});
-          ++scored_;
-        }
-        std::sort(networks.begin(), networks.end(), Better);
-        if (networks.size() > count) networks.resize(count);
-        for (const Scored& network : networks) {
-          for (const auto& [rest, log] : rests) {
-            Choice choice = rest;
-            choice.hidden = network.choice.hidden;
-            keep({choice, scorer_.Evaluate(choice)});
-          }
-        }
+    std::vector<Part> parts = {{std::move(winner), forced_}};
+    std::vector<Scored> top;
+    while (!parts.empty() && top.size() < count && !graph_.exhausted()) {
+      const auto next =
+          std::min_element(parts.begin(), parts.end(),
+                           [](const Part& a, const Part& b) { return Better(a.best, b.best); });
+      const Part part = std::move(*next);
+      parts.erase(next);
+      top.push_back(part.best);
+      if (top.size() == count) break;
+      Restriction agrees = part.restriction;
+      for (const auto& [id, label] : Decisions(space_, part.best.choice)) {
+        if (part.restriction.required.contains(id)) continue;
+        Restriction differs = agrees;
+        differs.excluded[id].push_back(label);
+        agrees.required[id] = label;
+        if (auto best = Best(differs)) parts.push_back({std::move(*best), std::move(differs)});
       }
     }
     return top;
@@ -393,106 +383,68 @@ class Searcher {
   }
 
  private:
-  std::vector<Choice> Networks(size_t batch, size_t optimizer, const Restriction& restriction,
-                               size_t k) {
-    return graph_.Networks(batch, optimizer, restriction, k);
+  Scored Evaluate(Choice choice) {
+    ++scored_;
+    Score score = scorer_.Evaluate(choice);
+    return {std::move(choice), std::move(score)};
   }
 
   // log(steps factor · seconds) of the best network for the pair, unrestricted.
   double BestNetworkLog(size_t batch, size_t optimizer) {
     auto [it, fresh] = best_network_.try_emplace(std::pair(batch, optimizer), 0.0);
-    if (!fresh) return it->second;
-    double best = std::numeric_limits<double>::infinity();
-    for (const Choice& network : Networks(batch, optimizer, {}, 1)) {
-      double log = 0;
-      double seconds = 0;
-      int64_t in = space_.features;
-      for (size_t i = 0; i < network.hidden.size(); ++i) {
-        const Piece& piece = scorer_.Hidden(i == 0, in, network.hidden[i]);
-        log += piece.log_steps;
-        seconds += scorer_.Seconds(piece.work, space_.priors.batches[batch], optimizer);
-        in = space_.widths[network.hidden[i].width];
-      }
-      const Piece& output = scorer_.Output(network.hidden.size(), in);
-      log += output.log_steps;
-      seconds += scorer_.Seconds(output.work, space_.priors.batches[batch], optimizer);
-      best = std::min(best, log + std::log(seconds));
-    }
-    return it->second = best;
+    if (fresh) it->second = graph_.LeastLogScore(batch, optimizer);
+    return it->second;
   }
 
-  bool Allows(const Restriction& restriction, std::string_view what,
-              const std::string& label) const {
-    return restriction.Allows(prefix_ + std::string(what), label);
-  }
-
-  // All choices but the network, for one batch and optimiser, with their share of log steps: the
-  // `count` best in order.
-  std::vector<std::pair<Choice, double>> RankedRests(size_t batch, size_t optimizer,
-                                                     const Restriction& restriction,
-                                                     size_t count) const {
-    const Priors& p = space_.priors;
-    std::vector<std::pair<Choice, double>> rests;
-    if (!Allows(restriction, "sample.batch", PrintInteger(p.batches[batch])) ||
-        !Allows(restriction, "update.optimizer", p.optimizers[optimizer].name)) {
-      return rests;
-    }
-    Choice start;
-    start.batch = batch;
-    start.optimizer = optimizer;
-    rests.emplace_back(start, scorer_.BatchLog(batch) + scorer_.OptimizerLog(optimizer));
-    auto cut = [&](std::vector<std::pair<Choice, double>>& all) {
-      std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
-        return a.second != b.second ? a.second < b.second : Before(a.first, b.first);
-      });
-      if (all.size() > count) all.resize(count);
-    };
-    // One decision after another; the best `count` of a sum need only the best `count` before.
-    auto extend = [&](std::string_view what, size_t labels, auto label, auto log, auto set) {
-      std::vector<std::pair<Choice, double>> next;
-      for (const auto& [choice, so_far] : rests) {
-        for (size_t i = 0; i < labels; ++i) {
-          if (!Allows(restriction, what, label(i))) continue;
-          Choice extended = choice;
-          set(extended, i);
-          next.emplace_back(std::move(extended), so_far + log(i));
-        }
-      }
-      cut(next);
-      rests = std::move(next);
-    };
-    const OptimizerPrior& prior = p.optimizers[optimizer];
-    extend(
-        "update.lr", prior.rates.size(),
-        [&](size_t i) { return support::PrintReal(prior.rates[i]); },
-        [&](size_t i) { return scorer_.RateLog(optimizer, i); },
-        [](Choice& c, size_t i) { c.rate = i; });
-    extend(
-        "update.warmup", p.warmups.size(), [&](size_t i) { return PrintInteger(p.warmups[i]); },
-        [&](size_t i) { return scorer_.WarmupLog(optimizer, i); },
-        [](Choice& c, size_t i) { c.warmup = i; });
-    extend(
-        "update.decay", p.decays.size(), [&](size_t i) { return p.decays[i].name; },
-        [&](size_t i) { return scorer_.DecayLog(i); }, [](Choice& c, size_t i) { c.decay = i; });
-    for (size_t t = 0; t < space_.loss_terms.size(); ++t) {
-      const auto& fitting = space_.fitting_losses[t];
-      extend(
-          "loss." + space_.loss_terms[t], fitting.size(),
-          [&](size_t i) { return p.losses[fitting[i]].label; },
-          [&](size_t i) { return scorer_.LossLog(fitting[i]); },
-          [&](Choice& c, size_t i) { c.losses.push_back(fitting[i]); });
-    }
-    extend(
-        "phases.epochs", p.epochs.size(), [&](size_t i) { return PrintInteger(p.epochs[i]); },
-        [&](size_t i) { return scorer_.EpochsLog(i); }, [](Choice& c, size_t i) { c.epochs = i; });
-    return rests;
-  }
-
+  // All choices but the network, each at its best for one batch and optimiser, with their share of
+  // log steps. They change the steps alone, so they do not depend on one another.
   std::optional<std::pair<Choice, double>> BestRest(size_t batch, size_t optimizer,
                                                     const Restriction& restriction) const {
-    auto ranked = RankedRests(batch, optimizer, restriction, 1);
-    if (ranked.empty()) return std::nullopt;
-    return std::move(ranked.front());
+    const Priors& p = space_.priors;
+    auto allows = [&](std::string_view what, const std::string& label) {
+      return restriction.Allows(prefix_ + std::string(what), label);
+    };
+    if (!allows("sample.batch", PrintInteger(p.batches[batch])) ||
+        !allows("update.optimizer", p.optimizers[optimizer].name)) {
+      return std::nullopt;
+    }
+    double sum = scorer_.BatchLog(batch) + scorer_.OptimizerLog(optimizer);
+    bool legal = true;
+    auto least = [&](std::string_view what, size_t labels, auto label, auto log) {
+      std::optional<size_t> best;
+      for (size_t i = 0; i < labels; ++i) {
+        if (allows(what, label(i)) && (!best || log(i) < log(*best))) best = i;
+      }
+      if (best) sum += log(*best);
+      legal = legal && best;
+      return best.value_or(0);
+    };
+    const OptimizerPrior& prior = p.optimizers[optimizer];
+    Choice choice;
+    choice.batch = batch;
+    choice.optimizer = optimizer;
+    choice.rate = least(
+        "update.lr", prior.rates.size(),
+        [&](size_t i) { return support::PrintReal(prior.rates[i]); },
+        [&](size_t i) { return scorer_.RateLog(optimizer, i); });
+    choice.warmup = least(
+        "update.warmup", p.warmups.size(), [&](size_t i) { return PrintInteger(p.warmups[i]); },
+        [&](size_t i) { return scorer_.WarmupLog(optimizer, i); });
+    choice.decay = least(
+        "update.decay", p.decays.size(), [&](size_t i) { return p.decays[i].name; },
+        [&](size_t i) { return scorer_.DecayLog(i); });
+    for (size_t t = 0; t < space_.loss_terms.size(); ++t) {
+      const auto& fitting = space_.fitting_losses[t];
+      choice.losses.push_back(fitting[least(
+          "loss." + space_.loss_terms[t], fitting.size(),
+          [&](size_t i) { return p.losses[fitting[i]].label; },
+          [&](size_t i) { return scorer_.LossLog(fitting[i]); })]);
+    }
+    choice.epochs = least(
+        "phases.epochs", p.epochs.size(), [&](size_t i) { return PrintInteger(p.epochs[i]); },
+        [&](size_t i) { return scorer_.EpochsLog(i); });
+    if (!legal) return std::nullopt;
+    return std::pair(std::move(choice), sum);
   }
 
   bool WithinBudget(const Score& score) const {
@@ -507,8 +459,7 @@ class Searcher {
       for (const auto& [other, label] : Decisions(space_, changed)) {
         if (!forced_.Allows(other, label)) return;
       }
-      Scored candidate{changed, scorer_.Evaluate(changed)};
-      ++scored_;
+      Scored candidate = Evaluate(std::move(changed));
       if (WithinBudget(candidate.score)) changes.push_back(std::move(candidate));
     };
     const std::string what = id.substr(prefix_.size());
@@ -521,10 +472,22 @@ class Searcher {
     };
     const Priors& p = space_.priors;
     if (what == "depth") {
+      // Stages that are new begin like the last.
       each(static_cast<size_t>(space_.max_stages), [&](Choice& c, size_t i) {
-        // A new stage is like the last.
         c.hidden.resize(i, c.hidden.empty() ? HiddenStage{} : c.hidden.back());
       });
+      if (choice.hidden.empty()) {
+        // Of a first hidden stage there are many: all are tried.
+        for (size_t w = 0; w < space_.widths.size(); ++w) {
+          for (size_t n = 0; n < p.norms.size(); ++n) {
+            for (size_t a = 0; a < p.activations.size(); ++a) {
+              Choice changed = choice;
+              changed.hidden = {{w, n, a}};
+              consider(std::move(changed));
+            }
+          }
+        }
+      }
     } else if (what == "sample.batch") {
       each(p.batches.size(), [](Choice& c, size_t i) { c.batch = i; });
     } else if (what == "update.optimizer") {
@@ -585,9 +548,8 @@ class Searcher {
         decision.pruned.push_back({label, "does not go with what is forced", 0});
       }
     }
-    std::stable_sort(losers.begin(), losers.end(), [](const auto& a, const auto& b) {
-      return Better(a.first, b.first);
-    });
+    std::stable_sort(losers.begin(), losers.end(),
+                     [](const auto& a, const auto& b) { return Better(a.first, b.first); });
     for (auto& [loser, label] : losers) {
       search::Loser record;
       record.label = label;
@@ -627,11 +589,10 @@ SearchFailure Infeasible(const Space& space, SpaceGraph& graph, const Restrictio
   const auto fewest = graph.FewestParameters(forced);
   if (budget && fewest && *fewest > *budget) {
     const l3::Property* property = space.model->FindProperty(l3::Property::Kind::kParamBudget);
-    return NoCandidates{"the smallest candidate has " + PrintInteger(*fewest) +
-                            " parameters, param_budget(" + support::PrintCount(*budget) +
-                            ") allows " + PrintInteger(*budget),
-                        "raise param_budget to " + PrintInteger(*fewest) + " or more",
-                        property->span};
+    return NoCandidates{
+        "the smallest candidate has " + PrintInteger(*fewest) + " parameters, param_budget(" +
+            support::PrintCount(*budget) + ") allows " + PrintInteger(*budget),
+        "raise param_budget to " + PrintInteger(*fewest) + " or more", property->span};
   }
   return NoCandidates{"the forced choices exclude one another", "force fewer of them", {}};
 }
@@ -660,8 +621,9 @@ SearchFailure TooMany(const Space& space, uint64_t scored, uint64_t bound) {
   const int64_t value = by_depth ? space.max_stages : space.widths.back();
   many.loosest = property != nullptr ? name + "(" + PrintInteger(property->count) + ")"
                                      : "the missing " + name + "(n)";
-  many.hint = "at most " + PrintInteger(static_cast<int64_t>(bound)) + " are scored; write " + name +
-              "(" + PrintInteger(std::max<int64_t>(1, by_depth ? value - 1 : value / 2)) + ")";
+  many.hint = "at most " + PrintInteger(static_cast<int64_t>(bound)) + " are scored; write " +
+              name + "(" + PrintInteger(std::max<int64_t>(1, by_depth ? value - 1 : value / 2)) +
+              ")";
   if (property != nullptr) many.where = property->span;
   return many;
 }
@@ -734,8 +696,7 @@ search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
     return result;
   }
   if (options.mode == search::Mode::kEGraph) {
-    std::vector<Scored> top = searcher.Top(options.budget.top);
-    if (!graph.exhausted() && !top.empty()) found = std::move(top);
+    found = searcher.Top(std::move(found.front()), options.budget.top);
   }
   searcher.Explain(found.front(), options.mode == search::Mode::kEGraph, explanation);
   report();

@@ -73,8 +73,8 @@ bool ResolveTerm(const l3::Module& spec, const l3::Model& model, const l3::Term&
     case l3::LossKind::kNorm: {
       const l3::Ref& of = term.reads[0];
       const bool parameters = of.kind == l3::Ref::Kind::kParams && of.owner == model.name;
-      const bool output = of.kind == l3::Ref::Kind::kOutput && of.owner == model.name &&
-                          of.arguments.empty();
+      const bool output =
+          of.kind == l3::Ref::Kind::kOutput && of.owner == model.name && of.arguments.empty();
       if (!parameters && !output) {
         NotSupported(diagnostics, of.span, "a norm of " + l3::PrintRef(of),
                      model.name + ".params, " + model.name + ".out");

@@ -13,13 +13,13 @@ namespace l3c::l2 {
 
 struct ObjectiveTerm {
   const l3::Term* term = nullptr;
-  double weight = 1;             // negative where the goal maximises
+  double weight = 1;  // negative where the goal maximises
   // Terms that compare the model's output with a field:
-  bool has_loss = false;         // L2 chooses which loss; index into Methods::losses follows order
+  bool has_loss = false;  // L2 chooses which loss; index into Methods::losses follows order
   TargetKind target_kind = TargetKind::kTensor;
-  l3::Ref target;                // a field
+  l3::Ref target;  // a field
   // Norms:
-  bool of_parameters = false;    // else of the output, row by row
+  bool of_parameters = false;  // else of the output, row by row
 };
 
 struct Objective {

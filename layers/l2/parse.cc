@@ -182,8 +182,7 @@ class MethodsParser {
       if (!ok) return false;
       phase.span = parser_.SpanFrom(name->span.begin);
       if (given.contains("epochs") == given.contains("steps")) {
-        parser_.Error(phase.span,
-                      "phase '" + phase.name + "' needs one of 'epochs' and 'steps'",
+        parser_.Error(phase.span, "phase '" + phase.name + "' needs one of 'epochs' and 'steps'",
                       Kind::kResourceBound);
         return false;
       }
@@ -283,8 +282,9 @@ bool ResolveLosses(const Objective& objective, WrittenMethods& written,
             .Error(Kind::kConsistency, loss.form.span,
                    "the objective has " + std::to_string(terms.size()) +
                        " terms whose loss can be chosen; name the term")
-            .Fix(terms.empty() ? "leave out 'loss'"
-                               : "write 'loss: [" + terms.front() + ": " + loss.form.name + ", …]'");
+            .Fix(terms.empty()
+                     ? "leave out 'loss'"
+                     : "write 'loss: [" + terms.front() + ": " + loss.form.name + ", …]'");
         return false;
       }
     } else {

@@ -39,8 +39,8 @@ class InferPrinter {
 
   const std::vector<support::EscapeHatch>* HintsOf(const InferForm& form) const {
     if (form.kind != InferForm::Kind::kLayer) return nullptr;
-    auto it = methods_.hints.find(methods_.model + ".infer." +
-                                  methods_.infer.nodes[form.node].name);
+    auto it =
+        methods_.hints.find(methods_.model + ".infer." + methods_.infer.nodes[form.node].name);
     return it == methods_.hints.end() ? nullptr : &it->second;
   }
 
@@ -53,8 +53,7 @@ class InferPrinter {
   // A line holds a layer that begins one and what follows it; lines that follow one another are
   // aligned in columns.
   void PrintBlock(const std::string& prefix, const InferForm& form, const std::string& suffix) {
-    out_.Open(prefix +
-              (form.kind == InferForm::Kind::kSequential ? "sequential [" : "residual ["));
+    out_.Open(prefix + (form.kind == InferForm::Kind::kSequential ? "sequential [" : "residual ["));
     std::vector<std::vector<std::string>> rows;
     auto flush = [&] {
       for (auto& row : rows) {

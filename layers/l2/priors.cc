@@ -66,7 +66,8 @@ std::vector<OptimizerPrior> ReadOptimizers(const Json& group) {
     prior.name = choice.at("name").get<std::string>();
     prior.factor = Factor(choice);
     prior.best_rate = Positive(choice, "best");
-    if (choice.contains("settling_steps")) prior.settling_steps = Positive(choice, "settling_steps");
+    if (choice.contains("settling_steps"))
+      prior.settling_steps = Positive(choice, "settling_steps");
     for (const Json& rate : choice.at("lr")) {
       prior.rates.push_back(rate.get<double>());
       std::string form = choice.at("form").get<std::string>();

@@ -71,7 +71,8 @@ const Piece& Scorer::Hidden(bool first, int64_t in, const HiddenStage& stage) co
   piece.log_steps += std::log(p.norms[stage.norm].factor);
   piece.log_steps += std::log(p.activations[stage.activation].factor);
   Shape shape = {in};
-  AddTo(piece.work, WorkOf(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", width}}), shape));
+  AddTo(piece.work,
+        WorkOf(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", width}}), shape));
   if (const auto& norm = p.norms[stage.norm].form) AddTo(piece.work, WorkOf(*norm, shape));
   if (const auto& act = p.activations[stage.activation].form) {
     AddTo(piece.work, WorkOf(*act, shape));
@@ -85,9 +86,8 @@ const Piece& Scorer::Output(size_t hidden, int64_t in) const {
   if (!fresh) return piece;
   piece.log_steps = std::log(space_.priors.depth_factors[hidden]);
   Shape shape = {in};
-  AddTo(piece.work, WorkOf(MakeForm(FindLayer("linear")->form,
-                                    {{"in", in}, {"out", space_.outputs}}),
-                           shape));
+  AddTo(piece.work,
+        WorkOf(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", space_.outputs}}), shape));
   if (space_.distribution) {
     AddTo(piece.work, WorkOf(MakeForm(FindLayer("softmax")->form, {}), shape));
   }
@@ -106,8 +106,7 @@ double Scorer::Seconds(const LayerWork& work, int64_t batch, size_t optimizer) c
 }
 
 double Scorer::BatchLog(size_t batch) const {
-  return std::log1p(space_.priors.noise_scale /
-                    static_cast<double>(space_.priors.batches[batch]));
+  return std::log1p(space_.priors.noise_scale / static_cast<double>(space_.priors.batches[batch]));
 }
 
 double Scorer::OptimizerLog(size_t optimizer) const {
@@ -179,9 +178,9 @@ Score Scorer::Evaluate(const Choice& choice) const {
   for (size_t i = 4; i < score.log_terms.size(); ++i) log_steps += score.log_terms[i].second;
   score.steps = p.base_steps * std::exp(log_steps);
   score.parameters = total.parameters;
-  score.bytes = kF32Bytes * static_cast<double>(total.parameters) *
-                    (2 + state_fields_[choice.optimizer]) +
-                static_cast<double>(batch) * total.activation_bytes;
+  score.bytes =
+      kF32Bytes * static_cast<double>(total.parameters) * (2 + state_fields_[choice.optimizer]) +
+      static_cast<double>(batch) * total.activation_bytes;
   const search::StepWork step = StepOf(total, batch, choice.optimizer);
   search::StepWork part;
   part.contraction_flops = step.contraction_flops;
@@ -202,7 +201,7 @@ search::CostVector Scorer::Cost(const Score& score) const {
   const std::string seconds(estimator_.evidence());
   return {{"time_to_target", score.time_to_target(), "s", "prior"},
           {"bytes", score.bytes, "B", "analytical"},
-          {"steps", score.steps, "steps", "prior"},
+          {"steps", score.steps, "", "prior"},
           {"step_time", score.step_seconds, "s", seconds},
           {"parameters", static_cast<double>(score.parameters), "", "analytical"}};
 }

@@ -61,7 +61,8 @@ class Scorer {
   double EpochsLog(size_t epochs) const;
 
   Score Evaluate(const Choice& choice) const;
-  // Components in the order of comparison: time_to_target, bytes; then steps, step_time, parameters.
+  // Components in the order of comparison: time_to_target, bytes; then steps, step_time,
+  // parameters.
   search::CostVector Cost(const Score& score) const;
   // The component, and the term inside it, that speaks most for `winner`.
   std::string DecidedBy(const Score& winner, const Score& loser) const;

@@ -1,10 +1,14 @@
 #include "layers/l2/space_graph.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <limits>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
+#include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/run.h"
 #include "layers/support/units.h"
@@ -22,15 +26,6 @@ enum StageArg : size_t { kStageNumber = 1, kStageIn, kStageWidth, kStageNorm, kS
 constexpr size_t kOutputHidden = 1;
 
 }  // namespace
-
-// Which alternatives of depth and layers may be taken.
-struct SpaceGraph::Allowed {
-  std::vector<bool> hidden;  // by number of hidden stages
-  struct Stage {
-    std::vector<bool> width, norm, activation;
-  };
-  std::vector<Stage> stages;
-};
 
 SpaceGraph::SpaceGraph(const Space& space, const Scorer& scorer, const search::Budget& budget)
     : space_(space), scorer_(scorer), budget_work_(budget.work) {
@@ -72,8 +67,7 @@ SpaceGraph::SpaceGraph(const Space& space, const Scorer& scorer, const search::B
   egraph::Budget run;
   run.max_nodes = budget.egraph_nodes;
   run.max_matches = budget.work;
-  const egraph::RunReport report =
-      egraph::RunRuleset(graph_, graph_.FindRuleset("l3_to_l2"), run);
+  const egraph::RunReport report = egraph::RunRuleset(graph_, graph_.FindRuleset("l3_to_l2"), run);
   work_ = report.matches;
   stop_reason_ = egraph::StopReasonName(report.stop);
   if (report.cut_short()) {
@@ -118,6 +112,22 @@ void SpaceGraph::ReadNetworkNodes() {
       found.piece = &scorer_.Output(found.position, in);
     }
   }
+  std::vector<std::pair<size_t, uint32_t>> lengths;
+  const egraph::FunctionId input = graph_.FindFunction("Input");
+  for (uint32_t c = 0; c < view_->class_count(); ++c) {
+    const ENodeRef first = view_->FirstNode(ClassRef{c});
+    const egraph::FunctionId function = view_->NodeFunction(first);
+    if (function == input) lengths.emplace_back(0, c);
+    if (function == stage) lengths.emplace_back(nodes_[first.index].position + 1, c);
+    if (function == output) lengths.emplace_back(std::numeric_limits<size_t>::max(), c);
+  }
+  std::sort(lengths.begin(), lengths.end());
+  for (const auto& [length, c] : lengths) by_length_.push_back(ClassRef{c});
+  for (const NetworkNode& node : nodes_) {
+    log_steps_.push_back(node.piece == nullptr ? 0 : node.piece->log_steps);
+    parameters_.push_back(node.piece == nullptr ? 0
+                                                : static_cast<double>(node.piece->work.parameters));
+  }
 }
 
 ClassRef SpaceGraph::ClassOf(std::string_view request) const {
@@ -129,16 +139,20 @@ double SpaceGraph::CountCandidates() const {
   return egraph::CountTerms(*view_, ClassOf("MethodWanted"));
 }
 
-SpaceGraph::Allowed SpaceGraph::Mask(const Restriction& restriction) const {
-  Allowed allowed;
+std::vector<bool> SpaceGraph::Mask(const Restriction& restriction) const {
   const std::string prefix = "l2/" + space_.model->name + "/";
   const Priors& p = space_.priors;
+  struct Stage {
+    std::vector<bool> width, norm, activation;
+  };
+  std::vector<bool> hidden;  // by number of hidden stages
+  std::vector<Stage> stages;
   for (int64_t d = 1; d <= space_.max_stages; ++d) {
-    const size_t stages = static_cast<size_t>(d);
-    allowed.hidden.push_back(restriction.Allows(prefix + "depth", std::to_string(d)));
+    const size_t at = static_cast<size_t>(d);
+    hidden.push_back(restriction.Allows(prefix + "depth", std::to_string(d)));
     if (d == space_.max_stages) break;
-    const std::string layer = prefix + "layer" + std::to_string(stages) + ".";
-    Allowed::Stage& stage = allowed.stages.emplace_back();
+    const std::string layer = prefix + "layer" + std::to_string(at) + ".";
+    Stage& stage = stages.emplace_back();
     for (int64_t w : space_.widths) {
       stage.width.push_back(restriction.Allows(layer + "width", support::PrintInteger(w)));
     }
@@ -148,79 +162,299 @@ SpaceGraph::Allowed SpaceGraph::Mask(const Restriction& restriction) const {
     for (const FormPrior& act : p.activations) {
       stage.activation.push_back(restriction.Allows(layer + "activation", act.label));
     }
-    // A network that lacks a layer has none of its choices.
-    for (const auto& [id, label] : restriction.required) {
-      if (!id.starts_with(layer)) continue;
-      for (size_t h = 0; h < stages; ++h) allowed.hidden[h] = false;
+  }
+  // A network that lacks a layer has none of its choices.
+  for (size_t layer = 1; layer < hidden.size(); ++layer) {
+    const std::string id = prefix + "layer" + std::to_string(layer) + ".";
+    auto it = restriction.required.lower_bound(id);
+    if (it == restriction.required.end() || !it->first.starts_with(id)) continue;
+    for (size_t h = 0; h < layer; ++h) hidden[h] = false;
+  }
+  std::vector<bool> mask(nodes_.size(), true);
+  for (size_t n = 0; n < nodes_.size(); ++n) {
+    const NetworkNode& node = nodes_[n];
+    if (node.piece == nullptr) continue;
+    if (node.output) {
+      mask[n] = hidden[node.position];
+    } else {
+      const Stage& stage = stages[node.position];
+      mask[n] = stage.width[node.stage.width] && stage.norm[node.stage.norm] &&
+                stage.activation[node.stage.activation];
     }
   }
-  return allowed;
+  return mask;
 }
 
-egraph::ParetoResult SpaceGraph::Extract(egraph::ParetoOptions options) {
-  options.max_work = budget_work_ > work_ ? budget_work_ - work_ : 0;
-  egraph::ParetoResult result =
-      egraph::ParetoExtract(*view_, ClassOf("NetworkWanted"), options);
-  work_ += result.considered;
-  exhausted_ = exhausted_ || result.work_exhausted;
+SpaceGraph::Costs SpaceGraph::CostsOf(size_t batch, size_t optimizer) {
+  auto [it, fresh] = seconds_.try_emplace(std::pair(batch, optimizer));
+  if (fresh) {
+    for (const NetworkNode& node : nodes_) {
+      it->second.push_back(
+          node.piece == nullptr
+              ? 0
+              : scorer_.Seconds(node.piece->work, space_.priors.batches[batch], optimizer));
+    }
+  }
+  return {&log_steps_, &it->second};
+}
+
+double SpaceGraph::Point::score() const { return steps + std::log(time); }
+
+std::optional<SpaceGraph::Point> SpaceGraph::Least(double a, double b, const Costs& costs,
+                                                   const std::vector<bool>& mask) {
+  struct Best {
+    double key = std::numeric_limits<double>::infinity();
+    double steps = 0;
+    double time = 0;
+    ENodeRef node;
+  };
+  std::vector<Best> best(view_->class_count());
+  for (ClassRef c : by_length_) {
+    Best& own = best[c.index];
+    for (uint32_t i = 0; i < view_->NodeCountOf(c); ++i) {
+      const ENodeRef n{view_->FirstNode(c).index + i};
+      if (!mask[n.index]) continue;
+      Best with;
+      with.node = n;
+      if (nodes_[n.index].piece != nullptr) {
+        const Best& chain = best[view_->NodeChildren(n)[0].index];
+        if (!chain.node.valid()) continue;
+        with.steps = chain.steps + (*costs.steps)[n.index];
+        with.time = chain.time + (*costs.time)[n.index];
+      }
+      with.key = a * with.steps + b * with.time;
+      const double tie = a == 0 ? with.steps - own.steps : with.time - own.time;
+      if (!own.node.valid() || with.key < own.key || (with.key == own.key && tie < 0)) own = with;
+    }
+  }
+  work_ += by_length_.size();
+  exhausted_ = exhausted_ || work_ > budget_work_;
+  if (by_length_.empty() || !best[by_length_.back().index].node.valid()) return std::nullopt;
+  Point point;
+  ClassRef at = by_length_.back();
+  point.steps = best[at.index].steps;
+  point.time = best[at.index].time;
+  for (;;) {
+    const ENodeRef n = best[at.index].node;
+    point.nodes.push_back(n);
+    if (nodes_[n.index].piece == nullptr) return point;
+    point.parameters += nodes_[n.index].piece->work.parameters;
+    at = view_->NodeChildren(n)[0];
+  }
+}
+
+std::optional<SpaceGraph::Point> SpaceGraph::LeastScore(const Costs& costs,
+                                                        const std::vector<bool>& mask) {
+  auto first = Least(1, 0, costs, mask);
+  if (!first) return std::nullopt;
+  auto last = Least(0, 1, costs, mask);
+  Point best = first->score() <= last->score() ? *first : *last;
+  // Pairs of corners, fewer steps first; what lies between them is still open.
+  std::vector<std::pair<Point, Point>> open = {{std::move(*first), std::move(*last)}};
+  while (!open.empty() && !exhausted_) {
+    auto [p, q] = std::move(open.back());
+    open.pop_back();
+    const double steps = q.steps - p.steps;
+    const double time = p.time - q.time;
+    // Equal but for rounding, or no point between them could be better than the best.
+    if (!(steps > 1e-12 * std::abs(q.steps)) || !(time > 1e-12 * p.time)) continue;
+    if (p.steps + std::log(q.time) >= best.score()) continue;
+    auto between = Least(time, steps, costs, mask);
+    const double line = time * p.steps + steps * p.time;
+    const double found = time * between->steps + steps * between->time;
+    if (!(found < line - 1e-12 * std::abs(line))) continue;
+    if (between->score() < best.score()) best = *between;
+    open.emplace_back(p, *between);
+    open.emplace_back(std::move(*between), std::move(q));
+  }
+  return best;
+}
+
+std::vector<double> SpaceGraph::WithPrice(const std::vector<double>& steps, double price) const {
+  std::vector<double> priced = steps;
+  for (size_t n = 0; n < priced.size(); ++n) priced[n] += price * parameters_[n];
+  return priced;
+}
+
+SpaceGraph::Priced SpaceGraph::PriceParameters(const Costs& costs, const std::vector<bool>& mask) {
+  const double budget = static_cast<double>(*space_.model->param_budget());
+  Priced result;
+  double highest = -std::numeric_limits<double>::infinity();
+  // From a price at which the whole budget is worth a hundredth of a factor e, to many factors.
+  for (double worth = 0.01; worth < 1000 && !exhausted_; worth *= 1.5) {
+    const double price = worth / std::max(budget, 1.0);
+    const std::vector<double> priced = WithPrice(*costs.steps, price);
+    auto point = LeastScore({&priced, costs.time}, mask);
+    if (!point) break;
+    if (const double bound = point->score() - worth; bound > highest) {
+      highest = bound;
+      result.price = price;
+    }
+    if (static_cast<double>(point->parameters) > budget) continue;
+    point->steps -= price * static_cast<double>(point->parameters);
+    if (!result.network || point->score() < result.network->score()) {
+      result.network = std::move(point);
+    }
+  }
   return result;
 }
 
-bool SpaceGraph::Allows(const Allowed& allowed, const NetworkNode& node) const {
-  if (node.output) return allowed.hidden[node.position];
-  const Allowed::Stage& stage = allowed.stages[node.position];
-  return stage.width[node.stage.width] && stage.norm[node.stage.norm] &&
-         stage.activation[node.stage.activation];
+std::vector<SpaceGraph::Hull> SpaceGraph::RestHulls(const Costs& costs,
+                                                    const std::vector<bool>& mask) const {
+  std::vector<Hull> hulls(view_->class_count());
+  hulls[by_length_.back().index] = {{0, 0}};
+  for (size_t i = by_length_.size(); i-- > 0;) {
+    const ClassRef c = by_length_[i];
+    // All that follow this class have been seen: what was gathered becomes a hull.
+    Hull& own = hulls[c.index];
+    std::sort(own.begin(), own.end());
+    size_t corners = 0;
+    for (const auto& point : own) {
+      if (corners > 0 && point.second >= own[corners - 1].second) continue;
+      // The corner before is none if it lies on or above the line past it.
+      while (corners > 1) {
+        const auto& a = own[corners - 2];
+        const auto& b = own[corners - 1];
+        const double turn = (b.first - a.first) * (point.second - a.second) -
+                            (b.second - a.second) * (point.first - a.first);
+        if (turn > 0) break;
+        --corners;
+      }
+      own[corners++] = point;
+    }
+    own.resize(corners);
+    for (uint32_t k = 0; k < view_->NodeCountOf(c); ++k) {
+      const ENodeRef n{view_->FirstNode(c).index + k};
+      if (!mask[n.index] || nodes_[n.index].piece == nullptr) continue;
+      Hull& before = hulls[view_->NodeChildren(n)[0].index];
+      for (const auto& [steps, time] : own) {
+        before.emplace_back(steps + (*costs.steps)[n.index], time + (*costs.time)[n.index]);
+      }
+    }
+  }
+  return hulls;
 }
 
-std::vector<Choice> SpaceGraph::Networks(size_t batch, size_t optimizer,
-                                         const Restriction& restriction, size_t k) {
-  const Allowed allowed = Mask(restriction);
-  const int64_t rows = space_.priors.batches[batch];
-  egraph::ParetoOptions options;
-  options.k = k;
-  options.components = 2;
-  if (auto budget = space_.model->param_budget()) {
-    options.components = 3;
-    options.upper_bounds[2] = static_cast<double>(*budget);
-  }
-  options.node_cost = [&](const EGraphView&, ENodeRef n) {
-    const NetworkNode& node = nodes_[n.index];
-    egraph::ParetoCost cost{};
-    if (node.piece == nullptr) return cost;
-    if (!Allows(allowed, node)) {
-      cost[0] = std::numeric_limits<double>::infinity();
-      return cost;
+std::vector<double> SpaceGraph::FewestToFollow(const std::vector<bool>& mask) const {
+  std::vector<double> rest(view_->class_count(), std::numeric_limits<double>::infinity());
+  rest[by_length_.back().index] = 0;
+  for (size_t i = by_length_.size(); i-- > 0;) {
+    const ClassRef c = by_length_[i];
+    for (uint32_t k = 0; k < view_->NodeCountOf(c); ++k) {
+      const ENodeRef n{view_->FirstNode(c).index + k};
+      if (!mask[n.index] || nodes_[n.index].piece == nullptr) continue;
+      double& before = rest[view_->NodeChildren(n)[0].index];
+      before = std::min(before, rest[c.index] + parameters_[n.index]);
     }
-    cost[0] = node.piece->log_steps;
-    cost[1] = scorer_.Seconds(node.piece->work, rows, optimizer);
-    cost[2] = static_cast<double>(node.piece->work.parameters);
-    return cost;
+  }
+  return rest;
+}
+
+std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& costs,
+                                                               const std::vector<bool>& mask) {
+  const double budget = static_cast<double>(*space_.model->param_budget());
+  const Priced priced = PriceParameters(costs, mask);
+  // The slack is for sums taken in another order.
+  const double known =
+      priced.network ? priced.network->score() + 1e-9 : std::numeric_limits<double>::infinity();
+  const std::vector<double> steps_with_price = WithPrice(*costs.steps, priced.price);
+  const std::vector<Hull> plain = RestHulls(costs, mask);
+  const std::vector<Hull> with_price = RestHulls({&steps_with_price, costs.time}, mask);
+  const std::vector<double> fewest = FewestToFollow(mask);
+  auto bound = [](const Hull& rest, double steps, double time) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const auto& [l, t] : rest) least = std::min(least, steps + l + std::log(time + t));
+    return least;
   };
-  std::vector<Choice> choices;
-  for (const egraph::ParetoTerm& term : Extract(options).terms) choices.push_back(Decode(term));
-  return choices;
+
+  struct Chain {
+    double steps = 0, time = 0, parameters = 0;
+    ENodeRef node;
+    uint32_t before = 0;  // chain of the class one shorter
+  };
+  std::vector<std::vector<Chain>> chains(view_->class_count());
+  for (ClassRef c : by_length_) {
+    std::vector<Chain>& own = chains[c.index];
+    for (uint32_t k = 0; k < view_->NodeCountOf(c) && !exhausted_; ++k) {
+      const ENodeRef n{view_->FirstNode(c).index + k};
+      if (!mask[n.index]) continue;
+      if (nodes_[n.index].piece == nullptr) {
+        own.push_back({0, 0, 0, n, 0});
+        continue;
+      }
+      const std::vector<Chain>& shorter = chains[view_->NodeChildren(n)[0].index];
+      for (uint32_t i = 0; i < shorter.size(); ++i) {
+        Chain chain{shorter[i].steps + (*costs.steps)[n.index],
+                    shorter[i].time + (*costs.time)[n.index],
+                    shorter[i].parameters + parameters_[n.index], n, i};
+        if (chain.parameters + fewest[c.index] > budget) continue;
+        if (bound(plain[c.index], chain.steps, chain.time) > known) continue;
+        const double price = priced.price * (chain.parameters - budget);
+        if (bound(with_price[c.index], chain.steps + price, chain.time) > known) continue;
+        own.push_back(chain);
+      }
+      work_ += shorter.size();
+      exhausted_ = exhausted_ || work_ > budget_work_;
+    }
+    std::stable_sort(own.begin(), own.end(), [](const Chain& a, const Chain& b) {
+      return std::tie(a.steps, a.time, a.parameters) < std::tie(b.steps, b.time, b.parameters);
+    });
+    size_t kept = 0;
+    for (const Chain& chain : own) {
+      const bool beaten = std::any_of(
+          own.begin(), own.begin() + static_cast<ptrdiff_t>(kept), [&](const Chain& other) {
+            return other.time <= chain.time && other.parameters <= chain.parameters;
+          });
+      work_ += kept / 8;
+      if (!beaten) own[kept++] = chain;
+    }
+    own.resize(kept);
+  }
+  const Chain* best = nullptr;
+  for (const Chain& chain : chains[by_length_.back().index]) {
+    if (best == nullptr ||
+        chain.steps + std::log(chain.time) < best->steps + std::log(best->time)) {
+      best = &chain;
+    }
+  }
+  if (best == nullptr) return priced.network;
+  Point point;
+  point.steps = best->steps;
+  point.time = best->time;
+  point.parameters = static_cast<int64_t>(best->parameters);
+  for (ClassRef at = by_length_.back();;) {
+    point.nodes.push_back(best->node);
+    if (nodes_[best->node.index].piece == nullptr) return point;
+    at = view_->NodeChildren(best->node)[0];
+    best = &chains[at.index][best->before];
+  }
+}
+
+std::optional<Choice> SpaceGraph::Network(size_t batch, size_t optimizer,
+                                          const Restriction& restriction) {
+  const std::vector<bool> mask = Mask(restriction);
+  const Costs costs = CostsOf(batch, optimizer);
+  auto best = LeastScore(costs, mask);
+  const auto budget = space_.model->param_budget();
+  if (best && budget && best->parameters > *budget) best = LeastWithinBudget(costs, mask);
+  if (!best) return std::nullopt;
+  return Decode(best->nodes);
+}
+
+double SpaceGraph::LeastLogScore(size_t batch, size_t optimizer) {
+  const auto best = LeastScore(CostsOf(batch, optimizer), Mask({}));
+  return best ? best->score() : std::numeric_limits<double>::infinity();
 }
 
 std::optional<int64_t> SpaceGraph::FewestParameters(const Restriction& restriction) {
-  const Allowed allowed = Mask(restriction);
-  egraph::ParetoOptions options;
-  options.node_cost = [&](const EGraphView&, ENodeRef n) {
-    const NetworkNode& node = nodes_[n.index];
-    egraph::ParetoCost cost{};
-    if (node.piece == nullptr) return cost;
-    cost[0] = Allows(allowed, node) ? static_cast<double>(node.piece->work.parameters)
-                                    : std::numeric_limits<double>::infinity();
-    return cost;
-  };
-  const auto result = Extract(options);
-  if (result.terms.empty()) return std::nullopt;
-  return static_cast<int64_t>(result.terms.front().cost[0]);
+  const auto least = Least(0, 1, {&log_steps_, &parameters_}, Mask(restriction));
+  if (!least) return std::nullopt;
+  return least->parameters;
 }
 
-Choice SpaceGraph::Decode(const egraph::ParetoTerm& term) const {
+Choice SpaceGraph::Decode(std::span<const ENodeRef> nodes) const {
   Choice choice;
-  for (ENodeRef n : term.nodes) {
+  for (ENodeRef n : nodes) {
     const NetworkNode& node = nodes_[n.index];
     if (node.piece == nullptr) continue;
     if (node.output) {

@@ -1,15 +1,31 @@
 // The e-graph of all candidates: rewrites/lower_l3_l2.egg saturated over a specification's facts,
-// and fronts of networks extracted from it.
+// and the best networks extracted from it.
+//
+// Log steps L and step time T both add up over the stages of a network, but what ranks it is their
+// product, that is L + log T. That is a concave function of the point (L, T), so its least value
+// over all networks is at a corner of their convex hull, and every corner is the least of L + λT
+// for some λ ≥ 0: one pass over the graph. The corners are found by splitting: between two of them,
+// the λ at which both are equal gives either a corner between or the proof that there is none. A
+// few dozen passes search any number of networks.
+//
+// A bound on parameters, P ≤ B, cuts into the hull. When the best network exceeds it, chains are
+// extended one stage at a time instead, keeping of each class those that no other beats in L, T and
+// P. What keeps this small is a lower bound on what a chain can still become, exact but for the
+// budget: the least of L + log T over the corners of the hull of everything that may follow; and
+// the same with the budget priced in, L + μ(P − B) + log T, which is no more than L + log T for
+// every network within the budget. A chain whose bound exceeds a network already known is dropped.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "egraph/egraph.h"
-#include "egraph/extract/pareto.h"
 #include "egraph/view.h"
 #include "layers/l2/candidate.h"
 #include "layers/l2/score.h"
@@ -31,11 +47,12 @@ class SpaceGraph {
   size_t class_count() const { return view_->class_count(); }
   const std::string& stop_reason() const { return stop_reason_; }
 
-  // Networks that no `k` others beat in steps and step time (and parameters, where they are
-  // bounded), for steps of this batch and optimiser, under the restriction's choices of depth and
-  // layers. Only `hidden` of each Choice is filled. Empty when nothing is legal.
-  std::vector<Choice> Networks(size_t batch, size_t optimizer, const Restriction& restriction,
-                               size_t k);
+  // The network of the least steps · step time within param_budget, for steps of this batch and
+  // optimiser, under the restriction's choices of depth and layers. Only `hidden` of the Choice is
+  // filled. Nothing when nothing is legal.
+  std::optional<Choice> Network(size_t batch, size_t optimizer, const Restriction& restriction);
+  // log(steps factor · step time) of the best network without restriction or budget.
+  double LeastLogScore(size_t batch, size_t optimizer);
   // The fewest parameters that a network can have, whatever the budget.
   std::optional<int64_t> FewestParameters(const Restriction& restriction);
 
@@ -48,20 +65,53 @@ class SpaceGraph {
                                         std::string_view fact = {}) const;
 
  private:
-  struct Allowed;
   // What an e-node of a network stands for.
   struct NetworkNode {
     const Piece* piece = nullptr;  // null: no stage
     bool output = false;
-    size_t position = 0;           // hidden stages before it
+    size_t position = 0;  // hidden stages before it
     HiddenStage stage;
   };
 
+  // A complete network: its place in the plane of L and T, and its e-nodes.
+  struct Point {
+    double steps = 0;  // L
+    double time = 0;   // T
+    int64_t parameters = 0;
+    std::vector<egraph::ENodeRef> nodes;
+    double score() const;
+  };
+
+  // What a pass adds up, by e-node of the view: L and T, or stand-ins for them.
+  struct Costs {
+    const std::vector<double>* steps = nullptr;
+    const std::vector<double>* time = nullptr;
+  };
+
   void ReadNetworkNodes();
-  Allowed Mask(const Restriction& restriction) const;
-  bool Allows(const Allowed& allowed, const NetworkNode& node) const;
-  egraph::ParetoResult Extract(egraph::ParetoOptions options);
-  Choice Decode(const egraph::ParetoTerm& term) const;
+  // By e-node of the view: may it be taken?
+  std::vector<bool> Mask(const Restriction& restriction) const;
+  Costs CostsOf(size_t batch, size_t optimizer);
+  // The network of the least a·L + b·T; of equals, the lesser in the figure of no weight.
+  std::optional<Point> Least(double a, double b, const Costs& costs, const std::vector<bool>& mask);
+  // The network of the least L + log(T).
+  std::optional<Point> LeastScore(const Costs& costs, const std::vector<bool>& mask);
+  // The best network within the budget.
+  std::optional<Point> LeastWithinBudget(const Costs& costs, const std::vector<bool>& mask);
+  // A network within the budget, good if not the best, and the price of a parameter, in log steps,
+  // under which the bound on all networks is highest.
+  struct Priced {
+    std::optional<Point> network;
+    double price = 0;
+  };
+  Priced PriceParameters(const Costs& costs, const std::vector<bool>& mask);
+  std::vector<double> WithPrice(const std::vector<double>& steps, double price) const;
+  // By class: corners (L, T) of the hull of what may follow a chain of the class, by ascending L.
+  using Hull = std::vector<std::pair<double, double>>;
+  std::vector<Hull> RestHulls(const Costs& costs, const std::vector<bool>& mask) const;
+  // By class: the fewest parameters that may follow; infinite where nothing can.
+  std::vector<double> FewestToFollow(const std::vector<bool>& mask) const;
+  Choice Decode(std::span<const egraph::ENodeRef> nodes) const;
   // The class of a request without arguments ("NetworkWanted").
   egraph::ClassRef ClassOf(std::string_view request) const;
 
@@ -70,7 +120,10 @@ class SpaceGraph {
   uint64_t budget_work_ = 0;
   egraph::EGraph graph_;
   std::unique_ptr<egraph::EGraphView> view_;
-  std::vector<NetworkNode> nodes_;  // by e-node of the view
+  std::vector<NetworkNode> nodes_;              // by e-node of the view
+  std::vector<egraph::ClassRef> by_length_;     // classes of networks, shorter chains first
+  std::vector<double> log_steps_, parameters_;  // by e-node
+  std::map<std::pair<size_t, size_t>, std::vector<double>> seconds_;  // by batch and optimiser
   std::string stop_reason_;
   std::optional<search::Timeout> timeout_;
   uint64_t work_ = 0;

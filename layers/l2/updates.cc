@@ -67,8 +67,8 @@ void ExpandAdam(const Form& form, UpdateStep& step) {
   const NodeId spread = g.Cast(spread64, DType::kF32);
   for (size_t p = 0; p < step.parameters.size(); ++p) {
     const NodeId grad = step.gradients[p];
-    const NodeId m = g.Binary(Op::kAdd, Scaled(g, step.state[0][p], beta1),
-                              Scaled(g, grad, 1 - beta1));
+    const NodeId m =
+        g.Binary(Op::kAdd, Scaled(g, step.state[0][p], beta1), Scaled(g, grad, 1 - beta1));
     const NodeId v = g.Binary(Op::kAdd, Scaled(g, step.state[1][p], beta2),
                               Scaled(g, Apply(g, "square", {grad}), 1 - beta2));
     step.state[0][p] = m;
@@ -103,8 +103,7 @@ void ExpandSchedule(const Form& form, UpdateStep& step) {
     multiply(Apply(g, "min", {share, F64(g, 1)}));
   }
   if (decay == "cosine") {
-    const NodeId angle =
-        g.Binary(Op::kMul, DecayProgress(step, warmup), F64(g, std::numbers::pi));
+    const NodeId angle = g.Binary(Op::kMul, DecayProgress(step, warmup), F64(g, std::numbers::pi));
     const NodeId raised = g.Binary(Op::kAdd, Apply(g, "cos", {angle}), F64(g, 1));
     multiply(g.Binary(Op::kMul, raised, F64(g, 0.5)));
   } else if (decay == "linear") {
@@ -144,19 +143,19 @@ std::vector<UpdateEntry> BuiltinUpdates() {
   UpdateEntry adam;
   adam.form = {"adam",
                {Arg::Real("lr", 0, 1e6), Arg::Real("beta1", 0, 1).BelowMax().Or(0.9),
-                Arg::Real("beta2", 0, 1).BelowMax().Or(0.999),
-                Arg::Real("eps", 0, 1).Or(1e-8)},
+                Arg::Real("beta2", 0, 1).BelowMax().Or(0.999), Arg::Real("eps", 0, 1).Or(1e-8)},
                "steps by the mean gradient over the root of its mean square"};
   adam.state = [](const Form&) { return std::vector<std::string>{"m", "v"}; };
   adam.expand = ExpandAdam;
 
   UpdateEntry schedule;
-  schedule.form = {"schedule",
-                   {Arg::Integer("warmup", 0, int64_t{1} << 40).Or(int64_t{0}),
-                    Arg::Word("decay", {"cosine", "linear", "constant"}).Or(std::string("constant")),
-                    Arg::Nested("inner", Family::kUpdate)},
-                   "raises the learning rate of the inner update over the first steps, then "
-                   "lowers it until the last"};
+  schedule.form = {
+      "schedule",
+      {Arg::Integer("warmup", 0, int64_t{1} << 40).Or(int64_t{0}),
+       Arg::Word("decay", {"cosine", "linear", "constant"}).Or(std::string("constant")),
+       Arg::Nested("inner", Family::kUpdate)},
+      "raises the learning rate of the inner update over the first steps, then "
+      "lowers it until the last"};
   schedule.state = [](const Form&) { return std::vector<std::string>{}; };
   schedule.expand = ExpandSchedule;
   schedule.inner = 2;

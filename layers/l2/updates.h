@@ -1,7 +1,7 @@
 // The updates: how parameters move, given gradients.
 //
-//   sgd(lr, momentum: 0)          v ← momentum·v + g;  p ← p − lr·v        (no v when momentum is 0)
-//   adam(lr, beta1, beta2, eps)   m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²
+//   sgd(lr, momentum: 0)          v ← momentum·v + g;  p ← p − lr·v        (no v when momentum is
+//   0) adam(lr, beta1, beta2, eps)   m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²
 //                                 p ← p − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + eps),  t = 1, 2, …
 //                                 (Kingma & Ba 2015, algorithm 1)
 //   schedule(warmup, decay, inner)  multiplies the learning rate of `inner` at step s = 0, 1, … by

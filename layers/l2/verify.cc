@@ -66,8 +66,7 @@ class Verifier {
   }
 
   bool CheckShapes() {
-    const l3::Domain* input =
-        model_.in.size() == 1 ? spec_.DomainOf(model_.in[0]) : nullptr;
+    const l3::Domain* input = model_.in.size() == 1 ? spec_.DomainOf(model_.in[0]) : nullptr;
     if (input == nullptr) {
       Error(Kind::kConsistency, model_.span,
             "model '" + model_.name + "' reads something else than one field of data");
@@ -128,8 +127,7 @@ class Verifier {
           .Fix("leave out '" + last.form.name + "'");
     } else {
       Error(Kind::kConsistency, last.form.span,
-            out + ", but the network ends in " + last.form.name +
-                ", which gives no distribution")
+            out + ", but the network ends in " + last.form.name + ", which gives no distribution")
           .With({model_.out_span, "declared here"})
           .Fix("end the network with 'softmax'");
     }

@@ -52,8 +52,8 @@ Json Number(double value) {
 Json CostJson(const CostVector& cost) {
   Json json = Json::array();
   for (const CostComponent& c : cost) {
-    json.push_back({{"name", c.name}, {"value", Number(c.value)}, {"unit", c.unit},
-                    {"evidence", c.evidence}});
+    json.push_back(
+        {{"name", c.name}, {"value", Number(c.value)}, {"unit", c.unit}, {"evidence", c.evidence}});
   }
   return json;
 }
@@ -93,9 +93,14 @@ const Decision* Explanation::Find(std::string_view id) const {
 
 std::string RenderExplanation(const Explanation& explanation) {
   std::string out = explanation.lowering + "\n";
+  // Decisions of one lowering share the cost of the whole; it is shown where it changes.
+  std::string shown;
   for (const Decision& d : explanation.decisions) {
     out += "  " + d.id + " = " + d.chosen + (d.forced ? "  [forced]" : "") + "\n";
-    if (!d.cost.empty()) out += "    cost      " + CostText(d.cost) + "\n";
+    if (const std::string cost = CostText(d.cost); !cost.empty() && cost != shown) {
+      out += "    cost      " + cost + "\n";
+      shown = cost;
+    }
     for (size_t i = 0; i < d.losers.size() && i < kLosersShown; ++i) {
       const Loser& loser = d.losers[i];
       out += "    loser     " + loser.label + ": " + DifferenceText(loser.difference);
@@ -106,7 +111,8 @@ std::string RenderExplanation(const Explanation& explanation) {
       out += "              and " + std::to_string(d.losers.size() - kLosersShown) + " more\n";
     }
     for (const RuleUse& rule : d.rules) {
-      out += "    rule      " + rule.name + "  " + rule.file + ":" + std::to_string(rule.line) + "\n";
+      out +=
+          "    rule      " + rule.name + "  " + rule.file + ":" + std::to_string(rule.line) + "\n";
     }
     AppendPruned(d.pruned, "    ", out);
   }
@@ -135,10 +141,14 @@ std::string RenderExplanationJson(const Explanation& explanation) {
     for (const RuleUse& rule : d.rules) {
       rules.push_back({{"name", rule.name}, {"file", rule.file}, {"line", rule.line}});
     }
-    const Json line = {{"event", "decision"},      {"lowering", explanation.lowering},
-                       {"id", d.id},               {"chosen", d.chosen},
-                       {"forced", d.forced},       {"cost", CostJson(d.cost)},
-                       {"losers", losers},         {"rules", rules},
+    const Json line = {{"event", "decision"},
+                       {"lowering", explanation.lowering},
+                       {"id", d.id},
+                       {"chosen", d.chosen},
+                       {"forced", d.forced},
+                       {"cost", CostJson(d.cost)},
+                       {"losers", losers},
+                       {"rules", rules},
                        {"pruned", PrunedJson(d.pruned)}};
     out += line.dump() + "\n";
   }

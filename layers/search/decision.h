@@ -40,8 +40,8 @@ struct RuleUse {
 };
 
 struct Pruned {
-  std::string what;   // "widths above 512"
-  std::string why;    // "width(512)"
+  std::string what;  // "widths above 512"
+  std::string why;   // "width(512)"
   uint64_t count = 0;
 };
 

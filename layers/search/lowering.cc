@@ -13,9 +13,12 @@ std::optional<Mode> ParseMode(std::string_view text) {
 
 std::string_view ModeName(Mode mode) {
   switch (mode) {
-    case Mode::kOff: return "off";
-    case Mode::kGreedy: return "greedy";
-    case Mode::kEGraph: return "egraph";
+    case Mode::kOff:
+      return "off";
+    case Mode::kGreedy:
+      return "greedy";
+    case Mode::kEGraph:
+      return "egraph";
   }
   return {};
 }

@@ -38,10 +38,10 @@ std::string_view ModeName(Mode mode);
 
 // Counted in work, never in time: the same source and budget stop at the same place.
 struct Budget {
-  uint64_t work = 50'000'000;     // rule matches and partial solutions
+  uint64_t work = 50'000'000;  // rule matches and partial solutions
   uint64_t egraph_nodes = 500'000;
-  uint64_t candidates = 10'000;   // that are scored one by one, after dominance pruning
-  size_t top = 8;                 // handed to the next lowering
+  uint64_t candidates = 10'000;  // that are scored one by one, after dominance pruning
+  size_t top = 8;                // handed to the next lowering
 };
 
 // Decision id → label of the choice that must be taken.
