@@ -441,6 +441,33 @@ class KernelEmitter {
     return value;
   }
 
+  // Column `op.integer` of a block of registers. The whole block is transposed at its first column, in
+  // log2(lanes) stages: at distance h, rows i and i + h exchange the lanes that differ in bit h.
+  llvm::Value* Column(const LinearOp& op) {
+    const unsigned lanes = LanesOf(op.dst);
+    if (op.a != block_ || columns_.size() != lanes) {
+      block_ = op.a;
+      columns_.clear();
+      for (unsigned row = 0; row < lanes; ++row) columns_.push_back(Get(op.a + row));
+      for (unsigned h = lanes / 2; h > 0; h /= 2) {
+        std::vector<int> low(lanes);
+        std::vector<int> high(lanes);
+        for (unsigned lane = 0; lane < lanes; ++lane) {
+          low[lane] = static_cast<int>((lane & h) ? lanes + lane - h : lane);
+          high[lane] = static_cast<int>((lane & h) ? lanes + lane : lane + h);
+        }
+        for (unsigned row = 0; row < lanes; ++row) {
+          if (row & h) continue;
+          llvm::Value* x = columns_[row];
+          llvm::Value* y = columns_[row + h];
+          columns_[row] = b_.CreateShuffleVector(x, y, low);
+          columns_[row + h] = b_.CreateShuffleVector(x, y, high);
+        }
+      }
+    }
+    return columns_[static_cast<size_t>(op.integer)];
+  }
+
   llvm::Value* Select(const LinearOp& op) {
     llvm::Value* condition =
         op.a == kNoReg ? LanesBelow(op.active, LanesOf(op.dst)) : Get(op.a);
@@ -490,7 +517,7 @@ class KernelEmitter {
       case UOp::kWhere: return Set(op.dst, Select(op));
       case UOp::kCast: return Set(op.dst, Cast(op.a, op.dst, a()));
       case UOp::kBitcast: return Set(op.dst, Bitcast(op.a, op.dst, a()));
-      case UOp::kGep:
+      case UOp::kGep: return Set(op.dst, Column(op));
       case UOp::kBarrier:  // one thread runs a block
       case UOp::kWmma:
       case UOp::kCustom: return;  // the lineariser makes none of these
@@ -506,6 +533,8 @@ class KernelEmitter {
   std::vector<llvm::Value*> values_;
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<Bracket> brackets_;
+  Reg block_ = kNoReg;                 // the block of registers transposed last
+  std::vector<llvm::Value*> columns_;  // and its columns
 };
 
 }  // namespace

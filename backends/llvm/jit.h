@@ -2,7 +2,7 @@
 //
 //   auto jit = Jit::Create({});
 //   RETURN_IF_ERROR((*jit)->Compile(plan.kernels));
-//   KernelFn fn = (*jit)->Find("linear");
+//   KernelFn fn = (*jit)->Find("k3");
 //   fn(params, 0, l0::NumBlocks(kernel));
 //
 // The instruction set is chosen by the host's feature flags, never by a CPU's name. A kernel may

@@ -254,8 +254,9 @@ class Scheduler {
     return best;
   }
 
-  // Completes the order and the figures; keeps the schedule if it is legal and new.
-  void Keep(Schedule schedule, std::vector<AxisId> first = {}) {
+  // Completes the order and the figures; keeps the schedule unless it is illegal (then false) or
+  // known already.
+  bool Keep(Schedule schedule, std::vector<AxisId> first = {}) {
     const auto append = [&](AxisId axis) {
       auto& order = schedule.order;
       if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
@@ -272,14 +273,15 @@ class Scheduler {
     append_kind(AxisKind::kLoop);
     append_kind(AxisKind::kReduce);
     for (const Schedule& other : found_) {
-      if (other.order == schedule.order && Same(other.axes, schedule.axes)) return;
+      if (other.order == schedule.order && Same(other.axes, schedule.axes)) return true;
     }
     const Kernel scheduled = ApplySchedule(kernel_, schedule);
     support::Diagnostics diagnostics;
-    if (!VerifyKernel(scheduled, diagnostics)) return;
+    if (!VerifyKernel(scheduled, diagnostics)) return false;
     schedule.blocks = NumBlocks(scheduled);
     schedule.lane_use = LaneUse(schedule);
     found_.push_back(std::move(schedule));
+    return true;
   }
 
   static bool Same(const std::vector<AxisSchedule>& x, const std::vector<AxisSchedule>& y) {
@@ -305,6 +307,13 @@ class Scheduler {
   // ---- Elementwise and column sums ----------------------------------------------------------
 
   void Vectors() {
+    if (const std::optional<AxisId> axis = TransposedAxis()) {
+      Schedule schedule = Start("transpose " + std::to_string(lanes_) + "x" + std::to_string(lanes_));
+      SetVectors(schedule, 1);
+      schedule.axes[*axis].tile = lanes_;
+      if (const std::optional<AxisId> split = GridAxis(schedule)) SetGrid(schedule, *split);
+      Keep(schedule);
+    }
     for (int64_t registers : {4, 2, 1}) {
       Schedule schedule = Start("vector " + std::to_string(registers * lanes_));
       SetVectors(schedule, registers);
@@ -318,6 +327,25 @@ class Scheduler {
         Keep(schedule);
       }
     }
+  }
+
+  // An axis along which some load is contiguous that is not so along the axis with lanes: with a tile
+  // of it, such loads read whole rows and are transposed in registers.
+  std::optional<AxisId> TransposedAxis() const {
+    Schedule schedule = Start("");
+    SetVectors(schedule, 1);
+    for (const Uop& uop : kernel_.uops) {
+      if (uop.op != UOp::kLoad || IsDynamic(uop) || !uop.guards.empty()) continue;
+      bool strided = false;
+      std::optional<AxisId> contiguous;
+      for (const auto& [axis, coefficient] : uop.index.terms) {
+        if (schedule.axes[axis].vector > 1) strided = coefficient != 1;
+        const bool free = schedule.axes[axis].kind != AxisKind::kReduce;
+        if (coefficient == 1 && free && Extent(axis) >= lanes_) contiguous = axis;
+      }
+      if (strided && contiguous) return contiguous;
+    }
+    return std::nullopt;
   }
 
   // ---- Rows ---------------------------------------------------------------------------------
@@ -433,6 +461,10 @@ class Scheduler {
       const int64_t wide = RoundUp(Extent(across), lanes_) / lanes_;
       const int64_t r = std::min(rows, std::max<int64_t>(Extent(down), 1));
       const int64_t v = std::min(vectors, std::max<int64_t>(wide, 1));
+      const bool known = std::any_of(choices.begin(), choices.end(), [&](const Choice& choice) {
+        return choice.rows == r && choice.vectors == v;
+      });
+      if (known) continue;
       const double balance = columns_first ? Imbalance(wide, v) : Imbalance(Extent(down), r);
       choices.push_back({balance * OuterCost(Extent(down), wide, r, v), r, v});
     }
@@ -508,15 +540,13 @@ class Scheduler {
 
   // `outer` becomes the grid where the stores allow it, else `inner`.
   void AddGrid(const Schedule& schedule, AxisId outer, AxisId inner) {
-    const size_t before = found_.size();
     for (AxisId axis : {outer, inner}) {
       if (std::find(grid_.begin(), grid_.end(), axis) == grid_.end()) continue;
       const int64_t tile = schedule.axes[axis].tile;
       if (axis == outer && (Extent(axis) + tile - 1) / tile < target_.workers) continue;
       Schedule grid = schedule;
       SetGrid(grid, axis);
-      Keep(grid, {outer, inner});
-      if (found_.size() > before) return;
+      if (Keep(grid, {outer, inner})) return;
     }
     // A batch of products, or none of the axes can be split.
     Schedule grid = schedule;

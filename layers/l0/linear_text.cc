@@ -67,6 +67,9 @@ std::string OpText(const LinearKernel& kernel, const LinearOp& op) {
       return absl::StrCat(text, " ",
                           op.a == kNoReg ? absl::StrCat("active ", op.active) : Name(op.a), " ? ",
                           Name(op.b), " : ", Name(op.c));
+    case UOp::kGep:
+      return absl::StrCat(text, " ", Name(op.a), "..", Name(op.a + kernel.registers[op.dst].lanes - 1),
+                          " lane ", op.integer);
     case UOp::kReduce:
       return absl::StrCat(text, op.fold == Fold::kAdd ? "_add " : "_max ", Name(op.a));
     default: break;

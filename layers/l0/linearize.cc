@@ -720,7 +720,54 @@ class Linearizer {
     if (tensor::NumElements(kernel_.params[uop.param].shape) == 0) {
       return Append(Op(UOp::kConst), uop.dtype, lanes);
     }
+    if (const std::optional<AxisId> axis = TransposedAxis(uop, lanes)) {
+      return EmitTransposed(id, *axis, lanes);
+    }
     return AppendLoad(uop, AddressOf(id), lanes, ActiveLanes(free_[id]));
+  }
+
+  // The tiled axis along which a load with strided lanes is contiguous, if it has as many points
+  // around the current one as there are lanes.
+  std::optional<AxisId> TransposedAxis(const Uop& uop, int64_t lanes) const {
+    if (lanes == 1 || IsDynamic(uop) || !uop.guards.empty() || LaneStride(uop.index) == 1) {
+      return std::nullopt;
+    }
+    for (const auto& [axis, coefficient] : uop.index.terms) {
+      const AxisState& state = state_[axis];
+      if (coefficient != 1 || state.lanes != 1) continue;
+      if (state.level < 0 || state.point / lanes * lanes + lanes > state.points) continue;
+      return axis;
+    }
+    return std::nullopt;
+  }
+
+  // Loads one row for each lane, along `axis`, and computes `id` at all points of the block.
+  Reg EmitTransposed(UopId id, AxisId axis, int64_t lanes) {
+    const Uop& uop = kernel_.uops[id];
+    AxisState& state = state_[axis];
+    const int64_t at = state.point;
+    state.point = at / lanes * lanes;
+    const Reg prefix = Prefix(uop.index);
+    const int64_t offset = KnownPart(uop.index);
+    const int64_t stride = LaneStride(uop.index);
+    const uint16_t active = ActiveLanes(free_[id]);
+    std::vector<Reg> rows;
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      LinearOp row = Op(active != 0 && lane >= active ? UOp::kConst : UOp::kLoad);
+      row.param = uop.param;
+      if (row.op == UOp::kLoad) row.a = prefix;
+      row.offset = offset + lane * stride;
+      rows.push_back(Append(row, uop.dtype, lanes));
+    }
+    auto& values = chain_[LevelOf(free_[id])].values;
+    for (int64_t column = 0; column < lanes; ++column, ++state.point) {
+      LinearOp gep = Op(UOp::kGep);
+      gep.a = rows[0];
+      gep.integer = column;
+      values[{id, PointOf(free_[id])}] = Append(gep, uop.dtype, lanes);
+    }
+    state.point = at;
+    return values.at({id, PointOf(free_[id])});
   }
 
   Reg AppendLoad(const Uop& uop, const Address& address, int64_t lanes, uint16_t active) {

@@ -15,6 +15,8 @@
 //   tile/vector partial accumulators of `vector` lanes, folded pairwise ((0+1)+(2+3)), then within
 //   the register by halves (lane l with lane l + n/2). A reduce axis without lanes is folded in
 //   order, whatever its tile.
+// - Transposition. A load whose lanes are strided, but which is contiguous along another axis of the
+//   register tile, reads that axis a row at a time; GEP takes the columns of the block of rows.
 // - Contraction. A float product that only a sum or a sum-reduction reads, in the same loop, is
 //   fused with it (MULACC rounds once).
 // - The grid. The outermost loop runs over blocks; block b covers, of each grid axis, `block`
@@ -84,6 +86,8 @@ struct LinearOp {
   //   mulacc                   a * b + c, rounded once
   //   where                    a ? b : c; without a: lanes below `active` ? b : c
   //   vectorize                the scalar a in every lane
+  //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
+  //                            many registers as lanes, all of which are assigned just before
   //   reduce                   the scalar fold of a's lanes, by halves
   Reg a = kNoReg;
   Reg b = kNoReg;

@@ -210,6 +210,22 @@ kernel conv(a: in f32 [9, 20], w: in f32 [3, 3], y: out f32 [9, 20]) {
 })"));
 }
 
+TEST(Jit, Transposition) {
+  for (const char* extents : {"32 48", "33 50", "16 16", "7 40"}) {
+    const std::string text(extents);
+    const std::string n = text.substr(0, text.find(' '));
+    const std::string m = text.substr(text.find(' ') + 1);
+    for (const char* dtype : {"f32", "u8", "i64"}) {
+      ExpectAgreement(ParseOne("kernel transpose(x: in " + std::string(dtype) + " [" + m + ", " + n +
+                               "], y: out " + dtype + " [" + n + ", " + m + "]) {\n axis i : grid " + n +
+                               " block 16 tile 16\n axis j : loop " + m +
+                               " tile 16 vector 16\n %0 = load x[i + " + n + "*j]\n store y[" + m +
+                               "*i + j], %0\n}"),
+                      0);
+    }
+  }
+}
+
 TEST(Jit, StoresUnderGuards) {
   ExpectAgreement(ParseOne(R"(
 kernel pad(x: in f32 [7, 5], y: inout f32 [9, 8]) {
