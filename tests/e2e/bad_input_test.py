@@ -22,7 +22,7 @@ class BadInput(L3cTest):
         self.assertIn("error[safety]", result.err)
 
     def test_wrong_domain(self):
-        self.refuse(SPEC.replace("out: dist(10)", "out: scalar(f32)"), "error[consistency]")
+        self.refuse(SPEC.replace("labels : tensor(u8, [1])", "labels : tensor(f32, [3])"), "error[consistency]")
 
     def test_budget_that_admits_nothing(self):
         result = self.refuse(SPEC.replace("500K", "5K"), "error[resource-bound]", "param_budget")
@@ -31,8 +31,16 @@ class BadInput(L3cTest):
     def test_too_loose(self):
         text = SPEC.replace("depth(3)", "depth(64)").replace("width(512)", "width(65536)")
         text = text.replace(", param_budget(500K)", "")
-        result = self.refuse(text, "error[resource-bound]")
-        self.assertRegex(result.err, "TooManyCandidates|Timeout")
+        path = self.write("loose.l3", text)
+        result = self.l3c("lower", path, "--to", "l2", "--budget", "candidates=1000", code=1, timeout=60)
+        self.assertIn("TooManyCandidates", result.err)
+        self.assertIn("fix:", result.err)
+
+    def test_budget_that_runs_out(self):
+        for budget in ("work=100", "nodes=20"):
+            result = self.l3c("lower", MNIST, "--to", "l2", "--budget", budget, code=1)
+            self.assertIn("Timeout", result.err)
+            self.assertIn("fix:", result.err)
 
     def test_cyclic_models(self):
         text = SPEC.replace("in:  mnist.images", "in:  other.out") + (
@@ -79,6 +87,8 @@ class BadInput(L3cTest):
     def test_usage(self):
         for args, hint in (
             ((), "help"),
+            (("optimize", MNIST, "--budget", "seconds=3"), "candidates"),
+            (("optimize", MNIST, "--budget", "work=-1"), "work"),
             (("optimise", MNIST), "optimize"),
             (("run", MNIST, "--epoch", "3"), "--epochs"),
             (("run", MNIST, "--epochs", "0"), "epochs"),

@@ -61,7 +61,7 @@ class Interrupt(L3cTest):
             data[-1] ^= 1
             path.write_bytes(data)
         result = self.l3c("eval", out, code=1)
-        self.assertIn("checksum", result.err.lower())
+        self.assertIn("damaged", result.err)
 
 
 if __name__ == "__main__":

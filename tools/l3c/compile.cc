@@ -49,6 +49,11 @@ search::LoweringOptions SearchOptions(const Options& options) {
   search::LoweringOptions search;
   search.mode = *search::ParseMode(options.search);
   search.forced = {options.force.begin(), options.force.end()};
+  for (const auto& [name, count] : options.budget) {
+    if (name == "work") search.budget.work = count;
+    if (name == "nodes") search.budget.egraph_nodes = count;
+    if (name == "candidates") search.budget.candidates = count;
+  }
   return search;
 }
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdlib>
 #include <iostream>
 
@@ -64,6 +65,27 @@ bool SplitAssignments(const std::vector<std::string>& pairs, const char* option,
   return true;
 }
 
+bool ParseBudget(const std::map<std::string, std::string>& given,
+                 std::map<std::string, uint64_t>& budget) {
+  for (const auto& [name, text] : given) {
+    uint64_t count = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+    if (error != std::errc() || end != text.data() + text.size() || count == 0) {
+      std::cerr << "error: --budget " << name << " takes a whole number above 0, not '" << text
+                << "'\n";
+      return false;
+    }
+    if (name != "work" && name != "nodes" && name != "candidates") {
+      const std::string closest = support::ClosestMatch(name, {"work", "nodes", "candidates"});
+      std::cerr << "error: --budget knows work, nodes and candidates, not '" << name << "'\n"
+                << (closest.empty() ? "" : "did you mean '" + closest + "'?\n");
+      return false;
+    }
+    budget[name] = count;
+  }
+  return true;
+}
+
 bool WantsColor(const std::string& when) {
   if (when == "always") return true;
   if (when == "never" || std::getenv("NO_COLOR") != nullptr) return false;
@@ -84,7 +106,7 @@ std::string_view LayerName(Layer layer) {
 
 ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   Options options;
-  std::vector<std::string> data, force;
+  std::vector<std::string> data, force, budget;
   std::string to, color = "auto", diagnostics = "text";
   uint64_t seed = 0;
   int64_t epochs = 0, steps = 0;
@@ -122,6 +144,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->check(CLI::IsMember({"off", "greedy", "egraph"}))
         ->capture_default_str();
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
+    command->add_option("--budget", budget,
+                        "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
     command->add_option("--epochs", epochs, "Train this many epochs in all")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
     command->add_option("--steps", steps, "Train this many steps in all")
@@ -192,8 +216,11 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     return {std::nullopt, 2};
   }
 
+  std::map<std::string, std::string> budgets;
   if (!SplitAssignments(data, "--data", "NAME=DIR", options.data) ||
-      !SplitAssignments(force, "--force", "ID=LOSER", options.force)) {
+      !SplitAssignments(force, "--force", "ID=LOSER", options.force) ||
+      !SplitAssignments(budget, "--budget", "NAME=N", budgets) ||
+      !ParseBudget(budgets, options.budget)) {
     return {std::nullopt, 2};
   }
   for (const CLI::App* command : app.get_subcommands()) {
