@@ -469,16 +469,25 @@ class Placer {
       }
     }
     SortLosers(decision);
-    std::set<std::pair<std::string, int>> cited;
-    for (ENodeRef n : best.placed.nodes) {
-      const egraph::RuleId id = view_->NodeRule(n);
-      if (id == egraph::kInitial || id == egraph::kCongruence) continue;
-      const egraph::Rule& rule = graph_.rule(id);
-      if (cited.insert({rule.name, static_cast<int>(rule.line)}).second) {
-        decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
-      }
-    }
+    CiteRules(op, best.placed.nodes, decision);
     result_.explanation.decisions.push_back(std::move(decision));
+  }
+
+  // The rules behind an operation's e-node and behind how its first operand gets there: what stands
+  // in the term between it and the next operation.
+  void CiteRules(const std::string& op, const std::vector<ENodeRef>& term,
+                 search::Decision& decision) const {
+    bool inside = false;
+    std::set<std::string> cited;
+    for (ENodeRef n : term) {
+      const std::string& function = view_->function(n).name;
+      if (function == "Run1" || function == "Run2") inside = Text(view_->NodeArgs(n)[0]) == op;
+      const egraph::RuleId id = view_->NodeRule(n);
+      if (!inside || id == egraph::kInitial || id == egraph::kCongruence) continue;
+      const egraph::Rule& rule = graph_.rule(id);
+      if (!cited.insert(rule.name).second) continue;
+      decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
+    }
   }
 
   void ExplainDepth(const Plan& best, const Held& held) {
