@@ -1,5 +1,5 @@
-// How fast kernels run: every candidate schedule of the kernels that training an MLP consists of, on
-// one core, against the multiply-add peak and the copy bandwidth measured in the same run.
+// How fast kernels run: every candidate schedule of the kernels that training an MLP consists of,
+// on one core, against the multiply-add peak and the copy bandwidth measured in the same run.
 //
 //   kernel_bench [FILTER]      one line for each kernel and schedule
 //
@@ -186,7 +186,8 @@ kernel column_sums(x: in f32 [128, 256], y: out f32 [256]) {
     store y[j], %1
 })";
 
-// The gradient of a weight with the optimiser's update in its epilogue: the gradient is never stored.
+// The gradient of a weight with the optimiser's update in its epilogue: the gradient is never
+// stored.
 constexpr const char* kUpdate = R"(
 kernel dw_adam(x: in f32 [128, 784], d: in f32 [128, 256], m: inout f32 [784, 256],
                v: inout f32 [784, 256], p: inout f32 [784, 256], s: in f32 [2]) {
@@ -342,8 +343,7 @@ int Main(int argc, char** argv) {
     std::printf("%s\n", workload.name);
     int number = 0;
     for (const l0::Schedule& schedule : l0::CandidateSchedules(
-             kernel, {.vector_registers = (*jit)->vector_registers(),
-                      .lanes = 16})) {
+             kernel, {.vector_registers = (*jit)->vector_registers(), .lanes = 16})) {
       l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
       scheduled.name += "_" + std::to_string(number++);
       const double begin = Seconds();
@@ -357,7 +357,8 @@ int Main(int argc, char** argv) {
       std::printf(
           "  %-18s %9.2f us  %7.1f GFLOP/s %5.1f %% of peak  %6.1f GB/s  %4lld blocks  "
           "%3d spills  compiled in %.1f ms\n",
-          schedule.name.c_str(), seconds * 1e6, flops / seconds / 1e9, 100 * flops / seconds / peak_flops,
+          schedule.name.c_str(), seconds * 1e6, flops / seconds / 1e9,
+          100 * flops / seconds / peak_flops,
           (work.bytes_read + work.bytes_written) / seconds / 1e9,
           static_cast<long long>(schedule.blocks), CountSpills((*jit)->Assembly(scheduled.name)),
           compile * 1e3);

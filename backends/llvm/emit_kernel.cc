@@ -29,7 +29,10 @@ class KernelEmitter {
  public:
   KernelEmitter(const LinearKernel& kernel, const TranscendentalTarget& target,
                 llvm::Module& module)
-      : kernel_(kernel), target_(target), module_(module), context_(module.getContext()),
+      : kernel_(kernel),
+        target_(target),
+        module_(module),
+        context_(module.getContext()),
         b_(context_) {}
 
   void Emit() {
@@ -51,9 +54,8 @@ class KernelEmitter {
     }
     EmitBody();
 
-    auto* entry = llvm::Function::Create(
-        llvm::FunctionType::get(none, {pointer, i64, i64}, false),
-        llvm::Function::ExternalLinkage, kernel_.name, module_);
+    auto* entry = llvm::Function::Create(llvm::FunctionType::get(none, {pointer, i64, i64}, false),
+                                         llvm::Function::ExternalLinkage, kernel_.name, module_);
     entry->setDoesNotThrow();
     b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", entry));
     std::vector<llvm::Value*> args;
@@ -101,14 +103,20 @@ class KernelEmitter {
 
   llvm::Type* ElementType(DType dtype) {
     switch (dtype) {
-      case DType::kBool: return b_.getInt1Ty();
-      case DType::kU8: return b_.getInt8Ty();
+      case DType::kBool:
+        return b_.getInt1Ty();
+      case DType::kU8:
+        return b_.getInt8Ty();
       case DType::kI32:
-      case DType::kU32: return b_.getInt32Ty();
+      case DType::kU32:
+        return b_.getInt32Ty();
       case DType::kI64:
-      case DType::kU64: return b_.getInt64Ty();
-      case DType::kF32: return b_.getFloatTy();
-      case DType::kF64: return b_.getDoubleTy();
+      case DType::kU64:
+        return b_.getInt64Ty();
+      case DType::kF32:
+        return b_.getFloatTy();
+      case DType::kF64:
+        return b_.getDoubleTy();
     }
     return nullptr;
   }
@@ -275,9 +283,7 @@ class KernelEmitter {
   llvm::Value* EmitIndex(const LinearOp& op) {
     const unsigned lanes = LanesOf(op.dst);
     llvm::Type* type = TypeOf(op.dst);
-    const auto constant = [&](int64_t value) {
-      return llvm::ConstantInt::getSigned(type, value);
-    };
+    const auto constant = [&](int64_t value) { return llvm::ConstantInt::getSigned(type, value); };
     llvm::Value* sum = nullptr;
     const auto add = [&](llvm::Value* value) {
       sum = sum == nullptr ? value : b_.CreateAdd(sum, value);
@@ -307,10 +313,14 @@ class KernelEmitter {
   llvm::Value* EmitConst(Reg dst, double number, int64_t integer) {
     llvm::Type* type = TypeOf(dst);
     switch (DTypeOf(dst)) {
-      case DType::kF32: return llvm::ConstantFP::get(type, static_cast<float>(number));
-      case DType::kF64: return llvm::ConstantFP::get(type, number);
-      case DType::kBool: return llvm::ConstantInt::get(type, integer != 0 ? 1 : 0);
-      default: return llvm::ConstantInt::get(type, static_cast<uint64_t>(integer), true, true);
+      case DType::kF32:
+        return llvm::ConstantFP::get(type, static_cast<float>(number));
+      case DType::kF64:
+        return llvm::ConstantFP::get(type, number);
+      case DType::kBool:
+        return llvm::ConstantInt::get(type, integer != 0 ? 1 : 0);
+      default:
+        return llvm::ConstantInt::get(type, static_cast<uint64_t>(integer), true, true);
     }
   }
 
@@ -388,8 +398,8 @@ class KernelEmitter {
       }
       return b_.CreateSExtOrTrunc(x, type);
     }
-    const auto limit = IsSigned(to) ? llvm::APInt::getSignedMaxValue(to_bits)
-                                    : llvm::APInt::getMaxValue(to_bits);
+    const auto limit =
+        IsSigned(to) ? llvm::APInt::getSignedMaxValue(to_bits) : llvm::APInt::getMaxValue(to_bits);
     if (limit.getActiveBits() < from_bits) {
       x = b_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, x,
                                    constant(limit.zextOrTrunc(from_bits)));
@@ -441,8 +451,8 @@ class KernelEmitter {
     return value;
   }
 
-  // Column `op.integer` of a block of registers. The whole block is transposed at its first column, in
-  // log2(lanes) stages: at distance h, rows i and i + h exchange the lanes that differ in bit h.
+  // Column `op.integer` of a block of registers. The whole block is transposed at its first column,
+  // in log2(lanes) stages: at distance h, rows i and i + h exchange the lanes that differ in bit h.
   llvm::Value* Column(const LinearOp& op) {
     const unsigned lanes = LanesOf(op.dst);
     if (op.a != block_ || columns_.size() != lanes) {
@@ -469,8 +479,7 @@ class KernelEmitter {
   }
 
   llvm::Value* Select(const LinearOp& op) {
-    llvm::Value* condition =
-        op.a == kNoReg ? LanesBelow(op.active, LanesOf(op.dst)) : Get(op.a);
+    llvm::Value* condition = op.a == kNoReg ? LanesBelow(op.active, LanesOf(op.dst)) : Get(op.a);
     return b_.CreateSelect(condition, Get(op.b), Get(op.c));
   }
 
@@ -479,19 +488,32 @@ class KernelEmitter {
     const auto b = [&] { return Get(op.b); };
     const auto one = [&] { return llvm::ConstantFP::get(TypeOf(op.dst), 1.0); };
     switch (op.op) {
-      case UOp::kRange: return OpenRange(op);
-      case UOp::kEnd: return CloseRange();
-      case UOp::kIf: return OpenIf(a());
-      case UOp::kEndIf: return CloseIf();
-      case UOp::kStore: return EmitStore(op);
-      case UOp::kLoad: return Set(op.dst, EmitLoad(op));
-      case UOp::kIndex: return Set(op.dst, EmitIndex(op));
-      case UOp::kConst: return Set(op.dst, EmitConst(op.dst, op.number, op.integer));
-      case UOp::kVectorize: return Set(op.dst, Splat(a(), LanesOf(op.dst)));
-      case UOp::kReduce: return Set(op.dst, FoldLanes(op));
-      case UOp::kAdd: return Set(op.dst, Sum(op.dst, a(), b()));
-      case UOp::kMax: return Set(op.dst, Maximum(op.dst, a(), b()));
-      case UOp::kMod: return Set(op.dst, Modulo(op.dst, a(), b()));
+      case UOp::kRange:
+        return OpenRange(op);
+      case UOp::kEnd:
+        return CloseRange();
+      case UOp::kIf:
+        return OpenIf(a());
+      case UOp::kEndIf:
+        return CloseIf();
+      case UOp::kStore:
+        return EmitStore(op);
+      case UOp::kLoad:
+        return Set(op.dst, EmitLoad(op));
+      case UOp::kIndex:
+        return Set(op.dst, EmitIndex(op));
+      case UOp::kConst:
+        return Set(op.dst, EmitConst(op.dst, op.number, op.integer));
+      case UOp::kVectorize:
+        return Set(op.dst, Splat(a(), LanesOf(op.dst)));
+      case UOp::kReduce:
+        return Set(op.dst, FoldLanes(op));
+      case UOp::kAdd:
+        return Set(op.dst, Sum(op.dst, a(), b()));
+      case UOp::kMax:
+        return Set(op.dst, Maximum(op.dst, a(), b()));
+      case UOp::kMod:
+        return Set(op.dst, Modulo(op.dst, a(), b()));
       case UOp::kMul:
         if (IsFloat(op.dst)) return Set(op.dst, b_.CreateFMul(a(), b()));
         return Set(op.dst, DTypeOf(op.dst) == DType::kBool ? b_.CreateAnd(a(), b())
@@ -505,22 +527,30 @@ class KernelEmitter {
       }
       case UOp::kNeg:
         return Set(op.dst, IsFloat(op.dst) ? b_.CreateFNeg(a()) : b_.CreateNeg(a()));
-      case UOp::kReciprocal: return Set(op.dst, b_.CreateFDiv(one(), a()));
+      case UOp::kReciprocal:
+        return Set(op.dst, b_.CreateFDiv(one(), a()));
       case UOp::kSqrt:
         return Set(op.dst, b_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, a()));
       case UOp::kExp2:
       case UOp::kLog2:
-      case UOp::kSin: return Set(op.dst, Transcendental(op.op, op.dst, a()));
-      case UOp::kCmpLt: return Set(op.dst, Less(op.a, a(), b()));
+      case UOp::kSin:
+        return Set(op.dst, Transcendental(op.op, op.dst, a()));
+      case UOp::kCmpLt:
+        return Set(op.dst, Less(op.a, a(), b()));
       case UOp::kCmpNe:
         return Set(op.dst, IsFloat(op.a) ? b_.CreateFCmpUNE(a(), b()) : b_.CreateICmpNE(a(), b()));
-      case UOp::kWhere: return Set(op.dst, Select(op));
-      case UOp::kCast: return Set(op.dst, Cast(op.a, op.dst, a()));
-      case UOp::kBitcast: return Set(op.dst, Bitcast(op.a, op.dst, a()));
-      case UOp::kGep: return Set(op.dst, Column(op));
+      case UOp::kWhere:
+        return Set(op.dst, Select(op));
+      case UOp::kCast:
+        return Set(op.dst, Cast(op.a, op.dst, a()));
+      case UOp::kBitcast:
+        return Set(op.dst, Bitcast(op.a, op.dst, a()));
+      case UOp::kGep:
+        return Set(op.dst, Column(op));
       case UOp::kBarrier:  // one thread runs a block
       case UOp::kWmma:
-      case UOp::kCustom: return;  // the lineariser makes none of these
+      case UOp::kCustom:
+        return;  // the lineariser makes none of these
     }
   }
 

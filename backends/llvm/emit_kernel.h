@@ -11,8 +11,9 @@ class Module;
 
 namespace l3c::llvm_backend {
 
-// Appends `void NAME(ptr params, i64 block_begin, i64 block_end)` to `module`. The body is a private
-// function that takes each parameter as a pointer of its own, declared not to alias the others.
+// Appends `void NAME(ptr params, i64 block_begin, i64 block_end)` to `module`. The body is a
+// private function that takes each parameter as a pointer of its own, declared not to alias the
+// others.
 void EmitKernel(const l0::LinearKernel& kernel, const TranscendentalTarget& target,
                 llvm::Module& module);
 

@@ -90,9 +90,9 @@ class Compiler {
     auto compiler = std::make_unique<Compiler>();
     llvm::TargetOptions options;
     options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-    compiler->machine_.reset(backend->createTargetMachine(
-        triple, "x86-64", target.features, options, llvm::Reloc::PIC_, std::nullopt,
-        llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+    compiler->machine_.reset(
+        backend->createTargetMachine(triple, "x86-64", target.features, options, llvm::Reloc::PIC_,
+                                     std::nullopt, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
     compiler->target_ = target;
     return compiler;
   }
@@ -127,8 +127,7 @@ class Compiler {
   }
 
  private:
-  void EmitFile(llvm::Module& module, llvm::CodeGenFileType type,
-                llvm::SmallVector<char, 0>& out) {
+  void EmitFile(llvm::Module& module, llvm::CodeGenFileType type, llvm::SmallVector<char, 0>& out) {
     llvm::raw_svector_ostream stream(out);
     llvm::legacy::PassManager passes;
     machine_->addPassesToEmitFile(passes, stream, nullptr, type);
@@ -183,9 +182,8 @@ class OrcJit : public Jit {
     // The text of a kernel is that of its module.
     const size_t per_module = options_.keep_text ? 1 : kKernelsPerModule;
     std::vector<Compiled> compiled((kernels.size() + per_module - 1) / per_module);
-    const size_t threads =
-        std::clamp<size_t>(static_cast<size_t>(std::max(options_.threads, 1)), 1,
-                           std::max<size_t>(compiled.size(), 1));
+    const size_t threads = std::clamp<size_t>(static_cast<size_t>(std::max(options_.threads, 1)), 1,
+                                              std::max<size_t>(compiled.size(), 1));
     while (compilers_.size() < threads) {
       std::string error;
       auto compiler = Compiler::Create(target_, &error);
@@ -222,8 +220,7 @@ class OrcJit : public Jit {
     if (!found) return ToStatus(found.takeError(), "linking kernels");
     for (size_t i = 0; i < kernels.size(); ++i) {
       Entry& entry = entries_[kernels[i].name];
-      entry.function =
-          found->at(session_->intern(kernels[i].name)).getAddress().toPtr<KernelFn>();
+      entry.function = found->at(session_->intern(kernels[i].name)).getAddress().toPtr<KernelFn>();
       entry.ir = compiled[i / per_module].ir;
       entry.assembly = compiled[i / per_module].assembly;
     }

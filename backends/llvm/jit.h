@@ -29,9 +29,9 @@ namespace l3c::llvm_backend {
 using KernelFn = void (*)(void* const* params, int64_t block_begin, int64_t block_end);
 
 struct JitOptions {
-  int threads = 2;             // that compile; the code does not depend on it
-  bool keep_text = false;      // keep IR and assembly for Ir() and Assembly()
-  bool contract = true;        // fuse a product into the sum that alone reads it
+  int threads = 2;         // that compile; the code does not depend on it
+  bool keep_text = false;  // keep IR and assembly for Ir() and Assembly()
+  bool contract = true;    // fuse a product into the sum that alone reads it
   // Feature string as in "+avx2,+fma,-avx512f", instead of the host's; for tests.
   std::string features;
 };

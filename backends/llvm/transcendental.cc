@@ -22,10 +22,10 @@ constexpr std::array<double, 10> kLog2 = {
     1.442695022e+00,  -7.213473320e-01, 4.808982313e-01,  -3.606966436e-01, 2.885673940e-01,
     -2.396174073e-01, 2.046006322e-01,  -1.910627782e-01, 1.861748844e-01,  -1.099494100e-01};
 // (sin(r) / r - 1) / r² in r², on [0, π²/4].
-constexpr std::array<double, 7> kSin = {
-    -1.66666666666655527e-01, 8.33333333323540287e-03,  -1.98412698130338475e-04,
-    2.75573152814785442e-06,  -2.50518057548498874e-08, 1.60459772639148790e-10,
-    -7.34931213108858117e-13};
+constexpr std::array<double, 7> kSin = {-1.66666666666655527e-01, 8.33333333323540287e-03,
+                                        -1.98412698130338475e-04, 2.75573152814785442e-06,
+                                        -2.50518057548498874e-08, 1.60459772639148790e-10,
+                                        -7.34931213108858117e-13};
 
 class Emitter {
  public:
@@ -94,8 +94,8 @@ class Emitter {
     llvm::Value* other = b_.CreateSelect(b_.CreateFCmpOLT(x, Number(0)),
                                          Number(std::numeric_limits<double>::quiet_NaN()), x);
     other = b_.CreateSelect(b_.CreateFCmpOEQ(x, Number(0)), Number(-infinity), other);
-    llvm::Value* ordinary = b_.CreateAnd(b_.CreateFCmpOGT(x, Number(0)),
-                                         b_.CreateFCmpOLT(x, Number(infinity)));
+    llvm::Value* ordinary =
+        b_.CreateAnd(b_.CreateFCmpOGT(x, Number(0)), b_.CreateFCmpOLT(x, Number(infinity)));
     return b_.CreateSelect(ordinary, result, other);
   }
 
@@ -117,8 +117,8 @@ class Emitter {
     llvm::Value* sine = MulAdd(p, r, r);
     // sin(r + n·π) = (-1)^n sin(r)
     llvm::Type* bits_type = Like(b_.getInt64Ty());
-    llvm::Value* sign = b_.CreateShl(b_.CreateBitCast(shifted, bits_type),
-                                     llvm::ConstantInt::get(bits_type, 63));
+    llvm::Value* sign =
+        b_.CreateShl(b_.CreateBitCast(shifted, bits_type), llvm::ConstantInt::get(bits_type, 63));
     sine = b_.CreateBitCast(b_.CreateXor(b_.CreateBitCast(sine, bits_type), sign), wide);
     llvm::Value* fast = b_.CreateFPTrunc(sine, type_);
     // -0 has lost its sign in x - 0·π.

@@ -84,18 +84,25 @@ KernelWork CountWork(const Kernel& kernel) {
       }
       case UOp::kReciprocal:
       case UOp::kSqrt:
-      case UOp::kMod: work.divides += points; break;
+      case UOp::kMod:
+        work.divides += points;
+        break;
       case UOp::kExp2:
       case UOp::kLog2:
-      case UOp::kSin: work.transcendentals += points; break;
+      case UOp::kSin:
+        work.transcendentals += points;
+        break;
       case UOp::kMul:
       case UOp::kNeg:
       case UOp::kMax:
       case UOp::kCmpLt:
       case UOp::kCmpNe:
       case UOp::kWhere:
-      case UOp::kCast: work.simple_flops += points; break;
-      default: break;
+      case UOp::kCast:
+        work.simple_flops += points;
+        break;
+      default:
+        break;
     }
   }
   for (const auto& [param, bytes] : read) work.bytes_read += bytes;

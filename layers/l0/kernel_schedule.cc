@@ -77,9 +77,15 @@ class Scheduler {
 
   std::vector<Schedule> Candidates() {
     switch (Class()) {
-      case KernelClass::kMatmul: Matmul(); break;
-      case KernelClass::kRows: Rows(); break;
-      default: Vectors(); break;
+      case KernelClass::kMatmul:
+        Matmul();
+        break;
+      case KernelClass::kRows:
+        Rows();
+        break;
+      default:
+        Vectors();
+        break;
     }
     Schedule plain = Start("plain");
     Keep(plain);
@@ -126,8 +132,8 @@ class Scheduler {
     return cone;
   }
 
-  // How well the accesses among `uops` suit lanes along `axis`: each counts its points, for when its
-  // neighbours are neighbours in memory, against when they are not.
+  // How well the accesses among `uops` suit lanes along `axis`: each counts its points, for when
+  // its neighbours are neighbours in memory, against when they are not.
   double Contiguity(AxisId axis, const std::vector<UopId>& uops) const {
     constexpr double kStoreWeight = 1.5;
     double score = 0;
@@ -173,8 +179,8 @@ class Scheduler {
     schedule.kernel_class = Class();
     schedule.axes.resize(kernel_.axes.size());
     for (AxisId axis = 0; axis < kernel_.axes.size(); ++axis) {
-      schedule.axes[axis].kind = kernel_.axes[axis].kind == AxisKind::kReduce ? AxisKind::kReduce
-                                                                              : AxisKind::kLoop;
+      schedule.axes[axis].kind =
+          kernel_.axes[axis].kind == AxisKind::kReduce ? AxisKind::kReduce : AxisKind::kLoop;
     }
     return schedule;
   }
@@ -217,8 +223,8 @@ class Scheduler {
     return true;
   }
 
-  // Makes `axis` a grid axis, cut into whole tiles: the largest blocks, up to a few for each worker,
-  // with which the worker that gets most finishes soonest.
+  // Makes `axis` a grid axis, cut into whole tiles: the largest blocks, up to a few for each
+  // worker, with which the worker that gets most finishes soonest.
   void SetGrid(Schedule& schedule, AxisId axis) const {
     AxisSchedule& a = schedule.axes[axis];
     a.kind = AxisKind::kGrid;
@@ -285,11 +291,10 @@ class Scheduler {
   }
 
   static bool Same(const std::vector<AxisSchedule>& x, const std::vector<AxisSchedule>& y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(),
-                      [](const AxisSchedule& a, const AxisSchedule& b) {
-                        return a.kind == b.kind && a.block == b.block && a.tile == b.tile &&
-                               a.vector == b.vector;
-                      });
+    return std::equal(
+        x.begin(), x.end(), y.begin(), y.end(), [](const AxisSchedule& a, const AxisSchedule& b) {
+          return a.kind == b.kind && a.block == b.block && a.tile == b.tile && a.vector == b.vector;
+        });
   }
 
   // Of the widest scope: points over (registers × lanes).
@@ -298,8 +303,8 @@ class Scheduler {
     for (AxisId axis = 0; axis < kernel_.axes.size(); ++axis) {
       const AxisSchedule& a = schedule.axes[axis];
       if (a.vector == 1 || Extent(axis) == 0) continue;
-      use *= static_cast<double>(Extent(axis)) /
-             static_cast<double>(RoundUp(Extent(axis), a.vector));
+      use *=
+          static_cast<double>(Extent(axis)) / static_cast<double>(RoundUp(Extent(axis), a.vector));
     }
     return use;
   }
@@ -308,7 +313,8 @@ class Scheduler {
 
   void Vectors() {
     if (const std::optional<AxisId> axis = TransposedAxis()) {
-      Schedule schedule = Start("transpose " + std::to_string(lanes_) + "x" + std::to_string(lanes_));
+      Schedule schedule =
+          Start("transpose " + std::to_string(lanes_) + "x" + std::to_string(lanes_));
       SetVectors(schedule, 1);
       schedule.axes[*axis].tile = lanes_;
       if (const std::optional<AxisId> split = GridAxis(schedule)) SetGrid(schedule, *split);
@@ -329,8 +335,8 @@ class Scheduler {
     }
   }
 
-  // An axis along which some load is contiguous that is not so along the axis with lanes: with a tile
-  // of it, such loads read whole rows and are transposed in registers.
+  // An axis along which some load is contiguous that is not so along the axis with lanes: with a
+  // tile of it, such loads read whole rows and are transposed in registers.
   std::optional<AxisId> TransposedAxis() const {
     Schedule schedule = Start("");
     SetVectors(schedule, 1);
@@ -351,7 +357,8 @@ class Scheduler {
   // ---- Rows ---------------------------------------------------------------------------------
 
   void Rows() {
-    for (const auto& [registers, rows] : {std::pair<int64_t, int64_t>{4, 1}, {4, 2}, {2, 1}, {1, 4}}) {
+    for (const auto& [registers, rows] :
+         {std::pair<int64_t, int64_t>{4, 1}, {4, 2}, {2, 1}, {1, 4}}) {
       Schedule schedule =
           Start("rows " + std::to_string(rows) + "x" + std::to_string(registers * lanes_));
       SetVectors(schedule, registers);
@@ -445,8 +452,8 @@ class Scheduler {
     const AxisId down = LongestOf(c.rows);
     const bool many = target_.vector_registers >= 32;
     const std::vector<std::pair<int64_t, int64_t>> shapes =
-        many ? std::vector<std::pair<int64_t, int64_t>>{{6, 4}, {8, 3}, {12, 2}, {4, 4},
-                                                        {12, 1}, {8, 1}, {4, 2}, {2, 4}, {1, 8}}
+        many ? std::vector<std::pair<int64_t, int64_t>>{{6, 4}, {8, 3}, {12, 2}, {4, 4}, {12, 1},
+                                                        {8, 1}, {4, 2}, {2, 4},  {1, 8}}
              : std::vector<std::pair<int64_t, int64_t>>{{6, 2}, {4, 2}, {4, 3}, {3, 4},
                                                         {8, 1}, {2, 4}, {1, 8}};
     struct Choice {
@@ -489,7 +496,8 @@ class Scheduler {
     }
   }
 
-  // How much longer the busiest worker takes than a fair share, when `extent` is dealt out in tiles.
+  // How much longer the busiest worker takes than a fair share, when `extent` is dealt out in
+  // tiles.
   double Imbalance(int64_t extent, int64_t tile) const {
     if (extent == 0) return 1;
     const int64_t tiles = (extent + tile - 1) / tile;
@@ -558,7 +566,7 @@ class Scheduler {
   const ScheduleTarget target_;
   const std::vector<AxisSet> free_;
   int64_t lanes_ = 16;
-  double work_ = 0;  // points of the widest loop nest
+  double work_ = 0;           // points of the widest loop nest
   std::vector<AxisId> grid_;  // axes that may be split between workers
   std::optional<Contraction> contraction_;
   std::vector<Schedule> found_;

@@ -3,7 +3,8 @@
 // A kernel is classified by its stores and reductions:
 //   matmul      a sum of products in which no loop axis is in both factors' indices and each factor
 //               has a loop axis of its own: register tiles of rows × columns; lanes along the loop
-//               axis that is contiguous in a factor, or, failing that, along the sum (a dot product)
+//               axis that is contiguous in a factor, or, failing that, along the sum (a dot
+//               product)
 //   rows        reductions to fewer axes than the stores have: one grid axis, lanes along whatever
 //               is contiguous inside it
 //   columns     sums over an outer axis: lanes along the contiguous loop axis
@@ -21,8 +22,8 @@ namespace l3c::l0 {
 // What a schedule is made for; the defaults are an x86-64 core with AVX-512.
 struct ScheduleTarget {
   int vector_registers = 32;
-  int lanes = 16;     // f32 lanes of one register
-  int workers = 2;    // blocks are cut so that each has several
+  int lanes = 16;   // f32 lanes of one register
+  int workers = 2;  // blocks are cut so that each has several
 };
 
 enum class KernelClass : uint8_t { kElementwise, kMatmul, kRows, kColumns };
@@ -35,14 +36,14 @@ struct AxisSchedule {
 };
 
 struct Schedule {
-  std::string name;                 // "tile 6x64", unique among a kernel's candidates
+  std::string name;  // "tile 6x64", unique among a kernel's candidates
   KernelClass kernel_class = KernelClass::kElementwise;
-  std::vector<AxisId> order;        // nest order, outermost first: a permutation of the axes
-  std::vector<AxisSchedule> axes;   // by the kernel's axis ids
+  std::vector<AxisId> order;       // nest order, outermost first: a permutation of the axes
+  std::vector<AxisSchedule> axes;  // by the kernel's axis ids
   // Of the innermost loop, whole kernel:
-  double loads_per_fma = 0;         // vector loads and broadcasts for each vector multiply-add
-  double lane_use = 1;              // share of lanes and tile points that do useful work
-  int accumulators = 0;             // vector registers held across the innermost loop
+  double loads_per_fma = 0;  // vector loads and broadcasts for each vector multiply-add
+  double lane_use = 1;       // share of lanes and tile points that do useful work
+  int accumulators = 0;      // vector registers held across the innermost loop
   int64_t blocks = 1;
 };
 

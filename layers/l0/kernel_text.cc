@@ -17,10 +17,10 @@ using support::Name;
 using support::Span;
 
 constexpr std::array<std::string_view, 30> kUopNames = {
-    "load",  "store",   "index",  "add",    "mul",    "mulacc",  "neg",       "reciprocal",
-    "max",   "mod",     "cmplt",  "cmpne",  "where",  "exp2",    "log2",      "sin",
-    "sqrt",  "range",   "end",    "if",     "endif",  "barrier", "const",     "cast",
-    "bitcast", "vectorize", "gep", "wmma",  "reduce", "custom"};
+    "load",    "store",     "index", "add",   "mul",    "mulacc",  "neg",   "reciprocal",
+    "max",     "mod",       "cmplt", "cmpne", "where",  "exp2",    "log2",  "sin",
+    "sqrt",    "range",     "end",   "if",    "endif",  "barrier", "const", "cast",
+    "bitcast", "vectorize", "gep",   "wmma",  "reduce", "custom"};
 
 constexpr std::array<std::string_view, 3> kAxisKindNames = {"grid", "loop", "reduce"};
 constexpr std::array<std::string_view, 3> kAccessNames = {"in", "out", "inout"};
@@ -33,15 +33,19 @@ int PlainArity(UOp op) {
     case UOp::kExp2:
     case UOp::kLog2:
     case UOp::kSin:
-    case UOp::kSqrt: return 1;
+    case UOp::kSqrt:
+      return 1;
     case UOp::kAdd:
     case UOp::kMul:
     case UOp::kMax:
     case UOp::kMod:
     case UOp::kCmpLt:
-    case UOp::kCmpNe: return 2;
-    case UOp::kWhere: return 3;
-    default: return -1;
+    case UOp::kCmpNe:
+      return 2;
+    case UOp::kWhere:
+      return 3;
+    default:
+      return -1;
   }
 }
 
@@ -54,10 +58,9 @@ class KernelPrinter {
   void Print() {
     std::vector<std::string> params;
     for (const Param& param : kernel_.params) {
-      params.push_back(param.name + ": " +
-                       std::string(kAccessNames[static_cast<size_t>(param.access)]) + " " +
-                       std::string(DTypeName(param.dtype)) + " " +
-                       tensor::ShapeToString(param.shape));
+      params.push_back(
+          param.name + ": " + std::string(kAccessNames[static_cast<size_t>(param.access)]) + " " +
+          std::string(DTypeName(param.dtype)) + " " + tensor::ShapeToString(param.shape));
     }
     out_.Open("kernel " + kernel_.name + "(" + support::Join(params) + ") {");
     if (!kernel_.origin.empty()) {
@@ -125,8 +128,8 @@ class KernelPrinter {
     if (IsDynamic(uop)) {
       row = Value(uop.src.back()) + " of " + support::PrintInteger(uop.dynamic_extent);
     }
-    std::string text = kernel_.params[uop.param].name + "[" +
-                       IndexText(uop.index, row, uop.dynamic_stride) + "]";
+    std::string text =
+        kernel_.params[uop.param].name + "[" + IndexText(uop.index, row, uop.dynamic_stride) + "]";
     if (uop.op == UOp::kStore) text += (uop.accumulate ? " += " : ", ") + Value(uop.src[0]);
     for (size_t i = 0; i < uop.guards.size(); ++i) {
       const Guard& guard = uop.guards[i];
@@ -140,12 +143,13 @@ class KernelPrinter {
   std::string ValueText(const Uop& uop) const {
     const std::string name(UopName(uop.op));
     switch (uop.op) {
-      case UOp::kLoad: return name + " " + AccessText(uop);
+      case UOp::kLoad:
+        return name + " " + AccessText(uop);
       case UOp::kConst:
         return name + " " + std::string(DTypeName(uop.dtype)) + " " +
-               (tensor::IsFloat(uop.dtype) ? RealText(uop.number)
-                                           : IntegerText(uop.integer));
-      case UOp::kRange: return name + " " + kernel_.axes[uop.axis].name;
+               (tensor::IsFloat(uop.dtype) ? RealText(uop.number) : IntegerText(uop.integer));
+      case UOp::kRange:
+        return name + " " + kernel_.axes[uop.axis].name;
       case UOp::kCast:
       case UOp::kBitcast:
         return name + " " + Value(uop.src[0]) + " to " + std::string(DTypeName(uop.dtype));
@@ -282,8 +286,8 @@ class KernelParser {
       const std::optional<int64_t> number = p_.ExpectInteger("the number of the value");
       if (!number) return false;
       if (*number != static_cast<int64_t>(values_.size())) {
-        p_.Error(span, "values are numbered in order; this one is %" +
-                           std::to_string(values_.size()));
+        p_.Error(span,
+                 "values are numbered in order; this one is %" + std::to_string(values_.size()));
         return false;
       }
       // The value exists even if its line is wrong, so that later lines are not blamed.
@@ -516,11 +520,12 @@ class KernelParser {
     if (name->text == "reduce_add") return ParseReduce(uop, Fold::kAdd);
     if (name->text == "reduce_max") return ParseReduce(uop, Fold::kMax);
     const auto found = std::find(kUopNames.begin(), kUopNames.end(), name->text);
-    uop.op = found == kUopNames.end() ? UOp::kEnd
-                                      : static_cast<UOp>(found - kUopNames.begin());
+    uop.op = found == kUopNames.end() ? UOp::kEnd : static_cast<UOp>(found - kUopNames.begin());
     switch (uop.op) {
-      case UOp::kLoad: return ParseAccess(uop);
-      case UOp::kConst: return ParseConst(uop);
+      case UOp::kLoad:
+        return ParseAccess(uop);
+      case UOp::kConst:
+        return ParseConst(uop);
       case UOp::kRange: {
         uop.dtype = DType::kI64;
         const std::optional<AxisId> axis = ParseAxisName();
@@ -534,11 +539,12 @@ class KernelParser {
         if (dtype) uop.dtype = *dtype;
         return dtype.has_value();
       }
-      default: break;
+      default:
+        break;
     }
     const int arity = PlainArity(uop.op);
     if (arity < 0) {
-      std::vector<std::string> names = {"load", "const",      "range",     "cast",
+      std::vector<std::string> names = {"load",    "const",      "range",     "cast",
                                         "bitcast", "reduce_add", "reduce_max"};
       for (size_t i = 0; i < kUopNames.size(); ++i) {
         if (PlainArity(static_cast<UOp>(i)) > 0) names.emplace_back(kUopNames[i]);
@@ -556,8 +562,8 @@ class KernelParser {
   Kernel kernel_;
   std::map<std::string, uint32_t> params_;
   std::map<std::string, AxisId> axes_;
-  std::vector<UopId> values_;   // by printed number
-  std::optional<UopId> row_;    // of the index parsed last
+  std::vector<UopId> values_;  // by printed number
+  std::optional<UopId> row_;   // of the index parsed last
   bool failed_ = false;
 };
 
@@ -565,7 +571,9 @@ class KernelParser {
 
 std::string_view UopName(UOp op) { return kUopNames[static_cast<size_t>(op)]; }
 
-void PrintKernel(const Kernel& kernel, support::Printer& out) { KernelPrinter(kernel, out).Print(); }
+void PrintKernel(const Kernel& kernel, support::Printer& out) {
+  KernelPrinter(kernel, out).Print();
+}
 
 std::string PrintKernel(const Kernel& kernel) {
   support::Printer out;

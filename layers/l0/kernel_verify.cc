@@ -95,8 +95,7 @@ class Verifier {
     bool past_grid = false;
     for (const Axis& axis : kernel_.axes) {
       if (!names.insert(axis.name).second) {
-        Error(Kind::kConsistency, kernel_.span,
-              "axis " + Quoted(axis.name) + " is declared twice");
+        Error(Kind::kConsistency, kernel_.span, "axis " + Quoted(axis.name) + " is declared twice");
       }
       CheckAxis(axis);
       if (axis.kind == AxisKind::kGrid && past_grid) {
@@ -148,7 +147,8 @@ class Verifier {
       return false;
     };
     for (UopId operand : uop.src) {
-      if (operand >= id) return fail("operand %" + std::to_string(operand) + " comes after its use");
+      if (operand >= id)
+        return fail("operand %" + std::to_string(operand) + " comes after its use");
       if (kernel_.uops[operand].op == UOp::kStore) return fail("a store has no value to use");
     }
     const auto axis_ok = [&](AxisId axis) { return axis < kernel_.axes.size(); };
@@ -174,7 +174,8 @@ class Verifier {
         }
         arity = (uop.op == UOp::kStore ? 1 : 0) + (uop.dynamic_stride != 0 ? 1 : 0);
         break;
-      case UOp::kConst: break;
+      case UOp::kConst:
+        break;
       case UOp::kRange:
         if (!axis_ok(uop.axis)) return fail("no such axis");
         break;
@@ -195,16 +196,23 @@ class Verifier {
       case UOp::kSin:
       case UOp::kSqrt:
       case UOp::kCast:
-      case UOp::kBitcast: arity = 1; break;
+      case UOp::kBitcast:
+        arity = 1;
+        break;
       case UOp::kAdd:
       case UOp::kMul:
       case UOp::kMax:
       case UOp::kMod:
       case UOp::kCmpLt:
-      case UOp::kCmpNe: arity = 2; break;
-      case UOp::kWhere: arity = 3; break;
+      case UOp::kCmpNe:
+        arity = 2;
+        break;
+      case UOp::kWhere:
+        arity = 3;
+        break;
       case UOp::kWmma:
-      case UOp::kCustom: return fail(std::string(UopName(uop.op)) + " is not supported");
+      case UOp::kCustom:
+        return fail(std::string(UopName(uop.op)) + " is not supported");
       default:
         return fail(std::string(UopName(uop.op)) + " belongs to linear code, not to a kernel");
     }
@@ -250,14 +258,17 @@ class Verifier {
                     std::string(DTypeName(dtype)));
       };
       switch (uop.op) {
-        case UOp::kLoad: result(kernel_.params[uop.param].dtype); break;
+        case UOp::kLoad:
+          result(kernel_.params[uop.param].dtype);
+          break;
         case UOp::kStore:
           Require(id, TypeOf(uop.src[0]) == kernel_.params[uop.param].dtype,
                   "the value is " + std::string(DTypeName(TypeOf(uop.src[0]))) +
-                      ", the parameter " +
-                      std::string(DTypeName(kernel_.params[uop.param].dtype)));
+                      ", the parameter " + std::string(DTypeName(kernel_.params[uop.param].dtype)));
           break;
-        case UOp::kRange: result(DType::kI64); break;
+        case UOp::kRange:
+          result(DType::kI64);
+          break;
         case UOp::kAdd:
         case UOp::kMul:
         case UOp::kMax:
@@ -294,8 +305,11 @@ class Verifier {
           Require(id, uop.dtype != DType::kBool || TypeOf(uop.src[0]) == DType::kBool,
                   "not every u8 is a bool");
           break;
-        case UOp::kReduce: result(TypeOf(uop.src[0])); break;
-        default: break;
+        case UOp::kReduce:
+          result(TypeOf(uop.src[0]));
+          break;
+        default:
+          break;
       }
       if (IsDynamic(uop)) {
         const DType row = TypeOf(uop.src.back());
@@ -376,9 +390,9 @@ class Verifier {
   // Smallest and largest index where all guards hold; low > high: nowhere.
   //
   // Interval arithmetic over axes alone would lose that `28*(y+d) + x+e` with y+d and x+e guarded
-  // stays inside the image. So the index is written as Σ m·guard expression + rest, m chosen for the
-  // guard's axis of largest coefficient, whenever that leaves fewer terms; each guard expression
-  // then counts with its own bounds.
+  // stays inside the image. So the index is written as Σ m·guard expression + rest, m chosen for
+  // the guard's axis of largest coefficient, whenever that leaves fewer terms; each guard
+  // expression then counts with its own bounds.
   Interval GuardedBounds(const Uop& uop) const {
     Interval best = Bounds(uop.index, kernel_.axes);
     bool possible = true;
@@ -450,8 +464,8 @@ class Verifier {
         if (a.vector == 1) continue;
         if (vectors++ > 0) {
           Error(Kind::kConsistency, uop.span,
-                Describe(id) + " depends on two axes with lanes, " +
-                    Quoted(AxisOf(vector).name) + " and " + Quoted(a.name));
+                Describe(id) + " depends on two axes with lanes, " + Quoted(AxisOf(vector).name) +
+                    " and " + Quoted(a.name));
         }
         vector = axis;
       }
@@ -563,8 +577,7 @@ class Verifier {
             Describe(id) + ": blocks of axis " + Quoted(axis.name) + " write the same elements";
         if (IsEmpty(free_[id])) continue;
         if (CoefficientOf(uop.index, grid) == 0 || c <= 0) {
-          Error(Kind::kSafety, uop.span, place)
-              .Fix("make " + axis.name + " a loop axis");
+          Error(Kind::kSafety, uop.span, place).Fix("make " + axis.name + " a loop axis");
           return;
         }
         if (CoefficientOf(uop.index, grid) != c) {

@@ -60,19 +60,22 @@ std::string OpText(const LinearKernel& kernel, const LinearOp& op) {
                           tensor::IsFloat(kernel.registers[op.dst].dtype)
                               ? support::PrintReal(op.number)
                               : absl::StrCat(op.integer));
-    case UOp::kIndex: return absl::StrCat(text, " ", IndexText(op));
+    case UOp::kIndex:
+      return absl::StrCat(text, " ", IndexText(op));
     case UOp::kLoad:
-    case UOp::kStore: return absl::StrCat(text, " ", AccessText(kernel, op));
+    case UOp::kStore:
+      return absl::StrCat(text, " ", AccessText(kernel, op));
     case UOp::kWhere:
       return absl::StrCat(text, " ",
                           op.a == kNoReg ? absl::StrCat("active ", op.active) : Name(op.a), " ? ",
                           Name(op.b), " : ", Name(op.c));
     case UOp::kGep:
-      return absl::StrCat(text, " ", Name(op.a), "..", Name(op.a + kernel.registers[op.dst].lanes - 1),
-                          " lane ", op.integer);
+      return absl::StrCat(text, " ", Name(op.a), "..",
+                          Name(op.a + kernel.registers[op.dst].lanes - 1), " lane ", op.integer);
     case UOp::kReduce:
       return absl::StrCat(text, op.fold == Fold::kAdd ? "_add " : "_max ", Name(op.a));
-    default: break;
+    default:
+      break;
   }
   const char* separator = " ";
   for (Reg operand : {op.a, op.b, op.c}) {

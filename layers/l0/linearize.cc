@@ -36,9 +36,9 @@ using TermKey = std::vector<std::pair<AxisId, int64_t>>;
 struct Level {
   AxisId axis = kNoAxis;
   std::map<std::pair<UopId, int64_t>, Reg> values;  // by uop and point of its free axes
-  std::map<std::pair<Reg, int64_t>, Reg> splats;  // by register and lanes
-  std::map<TermKey, Reg> prefixes;  // sums of index terms
-  std::vector<UopId> reduces;       // that will be computed at this level
+  std::map<std::pair<Reg, int64_t>, Reg> splats;    // by register and lanes
+  std::map<TermKey, Reg> prefixes;                  // sums of index terms
+  std::vector<UopId> reduces;                       // that will be computed at this level
 };
 
 // An open axis: the iterations base + [0, count), in `points` registers of `lanes`.
@@ -77,9 +77,9 @@ class Linearizer {
   absl::StatusOr<LinearKernel> Run() {
     for (const Uop& uop : kernel_.uops) {
       if (uop.op == UOp::kWmma || uop.op == UOp::kCustom) {
-        return absl::UnimplementedError(
-            absl::StrCat("kernel ", kernel_.name, ": ", uop.op == UOp::kWmma ? "WMMA" : "CUSTOM",
-                         " is not supported by this backend"));
+        return absl::UnimplementedError(absl::StrCat("kernel ", kernel_.name, ": ",
+                                                     uop.op == UOp::kWmma ? "WMMA" : "CUSTOM",
+                                                     " is not supported by this backend"));
       }
     }
     for (UopId id = 0; id < kernel_.uops.size(); ++id) {
@@ -228,8 +228,8 @@ class Linearizer {
     std::set<int64_t> rests = {a.block % a.tile, (a.extent % a.block) % a.tile};
     rests.erase(0);
     if (rests.empty()) return;
-    const Reg length = Binary(UOp::kAdd, grid.high, Unary(UOp::kNeg, grid.low, DType::kI64, 1),
-                              DType::kI64, 1);
+    const Reg length =
+        Binary(UOp::kAdd, grid.high, Unary(UOp::kNeg, grid.low, DType::kI64, 1), DType::kI64, 1);
     const Reg rest = Binary(UOp::kMod, length, IntConst(a.tile), DType::kI64, 1);
     for (int64_t points : rests) {
       const Reg differs = Binary(UOp::kCmpNe, rest, IntConst(points), DType::kBool, 1);
@@ -444,8 +444,8 @@ class Linearizer {
     return lanes;
   }
 
-  // The register of `id` at the current point. What it needs at this level is computed first, off an
-  // explicit stack: operands may nest a thousand deep.
+  // The register of `id` at the current point. What it needs at this level is computed first, off
+  // an explicit stack: operands may nest a thousand deep.
   Reg Value(UopId id) {
     std::vector<UopId> pending = {id};
     while (!pending.empty() && !full_) {
@@ -471,8 +471,7 @@ class Linearizer {
     const Uop& uop = kernel_.uops[id];
     std::vector<UopId> needs;
     if (uop.op == UOp::kReduce) {
-      Visit(
-          uop.src, [&](UopId ready) { needs.push_back(ready); }, [](UopId) {});
+      Visit(uop.src, [&](UopId ready) { needs.push_back(ready); }, [](UopId) {});
       return needs;
     }
     const std::optional<size_t> fused = FusedOperand(uop);
@@ -539,7 +538,8 @@ class Linearizer {
         const Affine axis{0, {{uop.axis, 1}}};
         return IndexOf(axis, lanes);
       }
-      case UOp::kLoad: return EmitLoad(id);
+      case UOp::kLoad:
+        return EmitLoad(id);
       case UOp::kAdd: {
         if (const std::optional<size_t> fused = FusedOperand(uop)) {
           const Uop& product = kernel_.uops[uop.src[*fused]];
@@ -587,7 +587,8 @@ class Linearizer {
     const auto [axis, coefficient] = terms.back();
     const Reg outer = PrefixOf(TermKey(terms.begin(), terms.end() - 1));
     const Reg base = state_[axis].base;
-    const Reg sum = outer == kNoReg && coefficient == 1 ? base : Scaled(outer, base, coefficient, 0);
+    const Reg sum =
+        outer == kNoReg && coefficient == 1 ? base : Scaled(outer, base, coefficient, 0);
     chain_.back().prefixes[terms] = sum;
     return sum;
   }
@@ -694,8 +695,7 @@ class Linearizer {
         cast.a = dynamic;
         dynamic = Append(cast, DType::kI64, dynamic_lanes);
       }
-      address.mask =
-          And(address.mask, InRange(dynamic, 0, uop.dynamic_extent, dynamic_lanes));
+      address.mask = And(address.mask, InRange(dynamic, 0, uop.dynamic_extent, dynamic_lanes));
     }
     const Reg prefix = Prefix(uop.index);
     const bool each_lane = lanes > 1 && (stride != 1 || dynamic_lanes > 1);
@@ -1051,9 +1051,9 @@ class Linearizer {
   }
 
   struct GridRange {
-    Reg low = kNoReg;     // kNoReg: starts at 0
-    Reg high = kNoReg;    // when the last block is shorter
-    int64_t length = 0;   // -1: the last block is shorter
+    Reg low = kNoReg;    // kNoReg: starts at 0
+    Reg high = kNoReg;   // when the last block is shorter
+    int64_t length = 0;  // -1: the last block is shorter
   };
 
   const Kernel& kernel_;

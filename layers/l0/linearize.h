@@ -15,14 +15,16 @@
 //   tile/vector partial accumulators of `vector` lanes, folded pairwise ((0+1)+(2+3)), then within
 //   the register by halves (lane l with lane l + n/2). A reduce axis without lanes is folded in
 //   order, whatever its tile.
-// - Transposition. A load whose lanes are strided, but which is contiguous along another axis of the
+// - Transposition. A load whose lanes are strided, but which is contiguous along another axis of
+// the
 //   register tile, reads that axis a row at a time; GEP takes the columns of the block of rows.
 // - Contraction. A float product that only a sum or a sum-reduction reads, in the same loop, is
 //   fused with it (MULACC rounds once).
 // - The grid. The outermost loop runs over blocks; block b covers, of each grid axis, `block`
 //   iterations from its coordinate times `block` (the last grid axis counts fastest).
 //
-// Example: y[i] = Σ_k x[100 i + k], `axis i : grid 8 block 4`, `axis k : reduce 100 tile 32 vector 16`
+// Example: y[i] = Σ_k x[100 i + k], `axis i : grid 8 block 4`, `axis k : reduce 100 tile 32 vector
+// 16`
 //   r2 = range r0 .. r1 step 1 : i64                     the blocks asked for
 //     r3 = index 4*r2 : i64                              first row of the block
 //     r4 = index r3 + 4 : i64
@@ -69,14 +71,14 @@ struct RegisterType {
 
 struct LinearOp {
   UOp op = UOp::kConst;
-  Fold fold = Fold::kAdd;       // reduce
+  Fold fold = Fold::kAdd;  // reduce
   Reg dst = kNoReg;
   // Operands by op; those of an arithmetic op have as many lanes as dst. `i` below is `offset`.
   //   const                    number (float) or integer, in every lane
-  //   range                    dst counts from a (or low, without a) by step while below b (or high)
-  //   end, endif               close the innermost range, if
-  //   if a                     runs to its endif where the scalar bool a is true
-  //   index                    dst[l] = a[l] / divide + scale * b[l] + i + l * stride  (i64; a and b
+  //   range                    dst counts from a (or low, without a) by step while below b (or
+  //   high) end, endif               close the innermost range, if if a                     runs to
+  //   its endif where the scalar bool a is true index                    dst[l] = a[l] / divide +
+  //   scale * b[l] + i + l * stride  (i64; a and b
   //                            may be absent, or scalar beside a vector dst)
   //   load                     element a + i of the parameter: with scalar a, dst.lanes neighbours;
   //                            with vector a one element a lane. c: mask, scalar or a lane
@@ -93,7 +95,7 @@ struct LinearOp {
   Reg b = kNoReg;
   Reg c = kNoReg;
   uint32_t param = 0;
-  uint16_t active = 0;          // load, store, where: only the first lanes; 0: all
+  uint16_t active = 0;  // load, store, where: only the first lanes; 0: all
   double number = 0;
   int64_t integer = 0;
   int64_t offset = 0;

@@ -30,25 +30,44 @@ bool IsSigned(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64
 
 int64_t Wrap(int64_t value, DType dtype) {
   switch (dtype) {
-    case DType::kBool: return value != 0;
-    case DType::kU8: return static_cast<uint8_t>(value);
-    case DType::kI32: return static_cast<int32_t>(value);
-    case DType::kU32: return static_cast<uint32_t>(value);
-    default: return value;
+    case DType::kBool:
+      return value != 0;
+    case DType::kU8:
+      return static_cast<uint8_t>(value);
+    case DType::kI32:
+      return static_cast<int32_t>(value);
+    case DType::kU32:
+      return static_cast<uint32_t>(value);
+    default:
+      return value;
   }
 }
 
 Number ReadNumber(const void* data, int64_t index, DType dtype) {
   Number number{.i = 0};
   switch (dtype) {
-    case DType::kBool: number.i = static_cast<const uint8_t*>(data)[index] != 0; break;
-    case DType::kU8: number.i = static_cast<const uint8_t*>(data)[index]; break;
-    case DType::kI32: number.i = static_cast<const int32_t*>(data)[index]; break;
-    case DType::kU32: number.i = static_cast<const uint32_t*>(data)[index]; break;
+    case DType::kBool:
+      number.i = static_cast<const uint8_t*>(data)[index] != 0;
+      break;
+    case DType::kU8:
+      number.i = static_cast<const uint8_t*>(data)[index];
+      break;
+    case DType::kI32:
+      number.i = static_cast<const int32_t*>(data)[index];
+      break;
+    case DType::kU32:
+      number.i = static_cast<const uint32_t*>(data)[index];
+      break;
     case DType::kI64:
-    case DType::kU64: number.i = static_cast<const int64_t*>(data)[index]; break;
-    case DType::kF32: number.f = static_cast<const float*>(data)[index]; break;
-    case DType::kF64: number.f = static_cast<const double*>(data)[index]; break;
+    case DType::kU64:
+      number.i = static_cast<const int64_t*>(data)[index];
+      break;
+    case DType::kF32:
+      number.f = static_cast<const float*>(data)[index];
+      break;
+    case DType::kF64:
+      number.f = static_cast<const double*>(data)[index];
+      break;
   }
   return number;
 }
@@ -56,13 +75,23 @@ Number ReadNumber(const void* data, int64_t index, DType dtype) {
 void WriteNumber(void* data, int64_t index, DType dtype, Number number) {
   switch (dtype) {
     case DType::kBool:
-    case DType::kU8: static_cast<uint8_t*>(data)[index] = static_cast<uint8_t>(number.i); break;
+    case DType::kU8:
+      static_cast<uint8_t*>(data)[index] = static_cast<uint8_t>(number.i);
+      break;
     case DType::kI32:
-    case DType::kU32: static_cast<uint32_t*>(data)[index] = static_cast<uint32_t>(number.i); break;
+    case DType::kU32:
+      static_cast<uint32_t*>(data)[index] = static_cast<uint32_t>(number.i);
+      break;
     case DType::kI64:
-    case DType::kU64: static_cast<int64_t*>(data)[index] = number.i; break;
-    case DType::kF32: static_cast<float*>(data)[index] = static_cast<float>(number.f); break;
-    case DType::kF64: static_cast<double*>(data)[index] = number.f; break;
+    case DType::kU64:
+      static_cast<int64_t*>(data)[index] = number.i;
+      break;
+    case DType::kF32:
+      static_cast<float*>(data)[index] = static_cast<float>(number.f);
+      break;
+    case DType::kF64:
+      static_cast<double*>(data)[index] = number.f;
+      break;
   }
 }
 
@@ -83,32 +112,48 @@ int64_t ToInteger(double value, DType to) {
     return static_cast<int64_t>(value);
   };
   switch (to) {
-    case DType::kU8: return saturate(0, 256, 0, 255);
-    case DType::kI32: return saturate(-0x1p31, 0x1p31, INT32_MIN, INT32_MAX);
-    case DType::kU32: return saturate(0, 0x1p32, 0, UINT32_MAX);
-    case DType::kU64: return saturate(0, 0x1p64, 0, -1);
-    default: return saturate(-0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
+    case DType::kU8:
+      return saturate(0, 256, 0, 255);
+    case DType::kI32:
+      return saturate(-0x1p31, 0x1p31, INT32_MIN, INT32_MAX);
+    case DType::kU32:
+      return saturate(0, 0x1p32, 0, UINT32_MAX);
+    case DType::kU64:
+      return saturate(0, 0x1p64, 0, -1);
+    default:
+      return saturate(-0x1p63, 0x1p63, INT64_MIN, INT64_MAX);
   }
 }
 
 int64_t IntegerToInteger(int64_t value, DType from, DType to) {
   const bool huge = from == DType::kU64 && value < 0;  // at least 2^63
   switch (to) {
-    case DType::kU8: return huge ? 255 : std::clamp<int64_t>(value, 0, 255);
-    case DType::kI32: return huge ? INT32_MAX : std::clamp<int64_t>(value, INT32_MIN, INT32_MAX);
-    case DType::kU32: return huge ? UINT32_MAX : std::clamp<int64_t>(value, 0, UINT32_MAX);
-    case DType::kU64: return huge ? value : std::max<int64_t>(value, 0);
-    default: return huge ? INT64_MAX : value;
+    case DType::kU8:
+      return huge ? 255 : std::clamp<int64_t>(value, 0, 255);
+    case DType::kI32:
+      return huge ? INT32_MAX : std::clamp<int64_t>(value, INT32_MIN, INT32_MAX);
+    case DType::kU32:
+      return huge ? UINT32_MAX : std::clamp<int64_t>(value, 0, UINT32_MAX);
+    case DType::kU64:
+      return huge ? value : std::max<int64_t>(value, 0);
+    default:
+      return huge ? INT64_MAX : value;
   }
 }
 
 class Interpreter {
  public:
   Interpreter(const Kernel& kernel, void* const* params, const InterpreterOptions& options)
-      : kernel_(kernel), options_(options), free_(FreeAxes(kernel)),
-        at_(kernel.axes.size(), 0), moved_(kernel.axes.size(), 0), low_(kernel.axes.size(), 0),
-        high_(kernel.axes.size()), slots_(kernel.uops.size()),
-        invariants_(kernel.uops.size()), bodies_(kernel.uops.size()) {
+      : kernel_(kernel),
+        options_(options),
+        free_(FreeAxes(kernel)),
+        at_(kernel.axes.size(), 0),
+        moved_(kernel.axes.size(), 0),
+        low_(kernel.axes.size(), 0),
+        high_(kernel.axes.size()),
+        slots_(kernel.uops.size()),
+        invariants_(kernel.uops.size()),
+        bodies_(kernel.uops.size()) {
     std::vector<bool> read(kernel.params.size(), false);
     std::vector<bool> written(kernel.params.size(), false);
     for (const Uop& uop : kernel.uops) {
@@ -324,8 +369,8 @@ class Interpreter {
     }
   }
 
-  // The values under a store, or under a reduction and changed by its axes, operands first: computed
-  // in this order, no value has far to go for its operands, however deep the kernel is.
+  // The values under a store, or under a reduction and changed by its axes, operands first:
+  // computed in this order, no value has far to go for its operands, however deep the kernel is.
   void ComputeBody(UopId root) {
     std::vector<UopId>& body = bodies_[root];
     if (body.empty()) {
@@ -376,7 +421,7 @@ class Interpreter {
     if (tensor::IsFloat(uop.dtype)) {
       neutral.f = uop.fold == Fold::kAdd ? 0 : -std::numeric_limits<double>::infinity();
     } else {
-      neutral.i = uop.fold == Fold::kAdd          ? 0
+      neutral.i = uop.fold == Fold::kAdd     ? 0
                   : uop.dtype == DType::kI32 ? std::numeric_limits<int32_t>::min()
                   : uop.dtype == DType::kI64 ? std::numeric_limits<int64_t>::min()
                                              : 0;
@@ -455,11 +500,16 @@ class Interpreter {
         });
       case UOp::kMod:
         return Each(out, [&](size_t l) { return Modulo(at(0, l), at(1, l), dtype); });
-      case UOp::kReciprocal: return floats([](double x) { return 1.0 / x; });
-      case UOp::kSqrt: return floats([](double x) { return std::sqrt(x); });
-      case UOp::kExp2: return floats([](double x) { return std::exp2(x); });
-      case UOp::kLog2: return floats([](double x) { return std::log2(x); });
-      case UOp::kSin: return floats([](double x) { return std::sin(x); });
+      case UOp::kReciprocal:
+        return floats([](double x) { return 1.0 / x; });
+      case UOp::kSqrt:
+        return floats([](double x) { return std::sqrt(x); });
+      case UOp::kExp2:
+        return floats([](double x) { return std::exp2(x); });
+      case UOp::kLog2:
+        return floats([](double x) { return std::log2(x); });
+      case UOp::kSin:
+        return floats([](double x) { return std::sin(x); });
       case UOp::kCmpLt:
         return Each(out, [&](size_t l) { return Number{.i = Less(at(0, l), at(1, l), from)}; });
       case UOp::kCmpNe:
@@ -478,7 +528,8 @@ class Interpreter {
           WriteNumber(&bytes, 0, from, at(0, l));
           return ReadNumber(&bytes, 0, dtype);
         });
-      default: return;  // the verifier admits no other op
+      default:
+        return;  // the verifier admits no other op
     }
   }
 

@@ -20,17 +20,17 @@ std::string Linear(int m, int k, int n, int block, int tile_i, int tile_j, int v
   return "kernel linear(x: in f32 [" + s(m) + ", " + s(k) + "], w: in f32 [" + s(k) + ", " + s(n) +
          "], b: in f32 [" + s(n) + "], y: out f32 [" + s(m) + ", " + s(n) +
          "]) {\n"
-         "  axis i : grid " + s(m) + " block " + s(block) + " tile " + s(tile_i) + "\n" +
-         "  axis j : loop " + s(n) + " tile " + s(tile_j) + " vector " + s(vector) + "\n" +
-         "  axis k : reduce " + s(k) + " tile " + s(tile_k) + "\n" +
-         "  %0 = load x[" + s(k) + "*i + k]\n  %1 = load w[" + s(n) + "*k + j]\n"
+         "  axis i : grid " +
+         s(m) + " block " + s(block) + " tile " + s(tile_i) + "\n" + "  axis j : loop " + s(n) +
+         " tile " + s(tile_j) + " vector " + s(vector) + "\n" + "  axis k : reduce " + s(k) +
+         " tile " + s(tile_k) + "\n" + "  %0 = load x[" + s(k) + "*i + k]\n  %1 = load w[" + s(n) +
+         "*k + j]\n"
          "  %2 = mul %0, %1\n  %3 = reduce_add %2 over k\n  %4 = load b[j]\n"
-         "  %5 = add %3, %4\n  store y[" + s(n) + "*i + j], %5\n}\n";
+         "  %5 = add %3, %4\n  store y[" +
+         s(n) + "*i + j], %5\n}\n";
 }
 
-TEST(Jit, ElementwiseAndMatmul) {
-  ExpectAgreement(ParseOne(Linear(128, 784, 256, 12, 6, 64, 16)));
-}
+TEST(Jit, ElementwiseAndMatmul) { ExpectAgreement(ParseOne(Linear(128, 784, 256, 12, 6, 64, 16))); }
 
 TEST(Jit, MatmulEdges) {
   for (int m : {1, 7, 10, 127}) {
@@ -74,15 +74,15 @@ kernel layer_norm(x: in f32 [33, 100], y: out f32 [33, 100], mean: out f32 [33])
 // transposed b (input gradients), by every candidate schedule.
 TEST(Jit, MatmulForms) {
   const auto s = [](int x) { return std::to_string(x); };
-  for (const auto& [m, k, n] : {std::array<int, 3>{31, 40, 50}, {1, 17, 10}, {16, 1, 16}, {13, 10, 64}}) {
+  for (const auto& [m, k, n] :
+       {std::array<int, 3>{31, 40, 50}, {1, 17, 10}, {16, 1, 16}, {13, 10, 64}}) {
     for (const std::string& a : {s(k) + "*i + k", "i + " + s(m) + "*k"}) {
       for (const std::string& b : {s(n) + "*k + j", "k + " + s(k) + "*j"}) {
         const l0::Kernel kernel = ParseOne(
             "kernel matmul(a: in f32 [" + s(m * k) + "], b: in f32 [" + s(k * n) +
             "], y: out f32 [" + s(m * n) + "]) {\n axis i : loop " + s(m) + "\n axis j : loop " +
             s(n) + "\n axis k : reduce " + s(k) + "\n %0 = load a[" + a + "]\n %1 = load b[" + b +
-            "]\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[" + s(n) +
-            "*i + j], %3\n}");
+            "]\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[" + s(n) + "*i + j], %3\n}");
         for (const l0::Schedule& schedule : l0::CandidateSchedules(kernel)) {
           SCOPED_TRACE(schedule.name);
           ExpectAgreement(l0::ApplySchedule(kernel, schedule));
@@ -96,7 +96,8 @@ TEST(Jit, SoftmaxOfShortRows) {
   for (const char* tile : {"", " tile 4"}) {
     ExpectAgreement(ParseOne(std::string(R"(
 kernel softmax(x: in f32 [37, 10], y: out f32 [37, 10]) {
-    axis i : grid 37 block 8)") + tile + R"(
+    axis i : grid 37 block 8)") +
+                             tile + R"(
     axis j : loop 10 tile 16 vector 16
     axis k : reduce 10 tile 16 vector 16
     %0 = load x[10*i + k]
@@ -216,11 +217,11 @@ TEST(Jit, Transposition) {
     const std::string n = text.substr(0, text.find(' '));
     const std::string m = text.substr(text.find(' ') + 1);
     for (const char* dtype : {"f32", "u8", "i64"}) {
-      ExpectAgreement(ParseOne("kernel transpose(x: in " + std::string(dtype) + " [" + m + ", " + n +
-                               "], y: out " + dtype + " [" + n + ", " + m + "]) {\n axis i : grid " + n +
-                               " block 16 tile 16\n axis j : loop " + m +
-                               " tile 16 vector 16\n %0 = load x[i + " + n + "*j]\n store y[" + m +
-                               "*i + j], %0\n}"),
+      ExpectAgreement(ParseOne("kernel transpose(x: in " + std::string(dtype) + " [" + m + ", " +
+                               n + "], y: out " + dtype + " [" + n + ", " + m +
+                               "]) {\n axis i : grid " + n + " block 16 tile 16\n axis j : loop " +
+                               m + " tile 16 vector 16\n %0 = load x[i + " + n + "*j]\n store y[" +
+                               m + "*i + j], %0\n}"),
                       0);
     }
   }
@@ -266,7 +267,8 @@ kernel wide(x: in f64 [50], y: out f64 [50]) {
     %4 = log2 %3
     %5 = mod %4, %0
     store y[i], %5
-})"), 1e-14);
+})"),
+                  1e-14);
 }
 
 TEST(Jit, GridsOfTwoAxes) {
@@ -304,8 +306,7 @@ TEST(Jit, ErrorsNameTheKernel) {
   EXPECT_EQ(jit->Find("linear"), nullptr);
   ASSERT_TRUE(jit->Compile({&kernel, 1}).ok());
   EXPECT_NE(jit->Find("linear"), nullptr);
-  EXPECT_NE(jit->Compile({&kernel, 1}).ToString().find("linear exists already"),
-            std::string::npos);
+  EXPECT_NE(jit->Compile({&kernel, 1}).ToString().find("linear exists already"), std::string::npos);
   kernel.name = "tensor_core";
   kernel.uops[2].op = l0::UOp::kWmma;
   EXPECT_NE(jit->Compile({&kernel, 1}).ToString().find("tensor_core: WMMA is not supported"),

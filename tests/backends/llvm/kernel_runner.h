@@ -75,18 +75,26 @@ class Buffers {
     std::uniform_real_distribution<double> real(-2, 2);
     std::uniform_int_distribution<int> small(-9, 40);
     switch (dtype) {
-      case tensor::DType::kBool: reinterpret_cast<uint8_t*>(data)[i] = small(random) & 1; break;
+      case tensor::DType::kBool:
+        reinterpret_cast<uint8_t*>(data)[i] = small(random) & 1;
+        break;
       case tensor::DType::kU8:
         reinterpret_cast<uint8_t*>(data)[i] = static_cast<uint8_t>(small(random));
         break;
       case tensor::DType::kI32:
-      case tensor::DType::kU32: reinterpret_cast<int32_t*>(data)[i] = small(random); break;
+      case tensor::DType::kU32:
+        reinterpret_cast<int32_t*>(data)[i] = small(random);
+        break;
       case tensor::DType::kI64:
-      case tensor::DType::kU64: reinterpret_cast<int64_t*>(data)[i] = small(random); break;
+      case tensor::DType::kU64:
+        reinterpret_cast<int64_t*>(data)[i] = small(random);
+        break;
       case tensor::DType::kF32:
         reinterpret_cast<float*>(data)[i] = static_cast<float>(real(random));
         break;
-      case tensor::DType::kF64: reinterpret_cast<double*>(data)[i] = real(random); break;
+      case tensor::DType::kF64:
+        reinterpret_cast<double*>(data)[i] = real(random);
+        break;
     }
   }
 

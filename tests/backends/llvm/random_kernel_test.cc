@@ -179,14 +179,22 @@ class Generator {
     const bool exact = x.exact && y.exact;
     const UopId safe = Append(UOp::kAdd, f, {Append(UOp::kMul, f, {x.id, x.id}), Const(f, 0.5)});
     switch (Pick({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})) {
-      case 0: return AddValue(Append(UOp::kAdd, f, {x.id, y.id}), false);
-      case 1: return AddValue(Append(UOp::kMul, f, {x.id, y.id}), false);
-      case 2: return AddValue(Append(UOp::kMax, f, {x.id, y.id}), exact);
-      case 3: return AddValue(Append(UOp::kNeg, f, {x.id}), x.exact);
-      case 4: return AddValue(Append(UOp::kSin, f, {Append(UOp::kReciprocal, f, {safe})}), false);
-      case 5: return AddValue(Append(UOp::kExp2, f, {Append(UOp::kReciprocal, f, {safe})}), false);
-      case 6: return AddValue(Append(UOp::kLog2, f, {safe}), false);
-      case 7: return AddValue(Append(UOp::kSqrt, f, {safe}), false);
+      case 0:
+        return AddValue(Append(UOp::kAdd, f, {x.id, y.id}), false);
+      case 1:
+        return AddValue(Append(UOp::kMul, f, {x.id, y.id}), false);
+      case 2:
+        return AddValue(Append(UOp::kMax, f, {x.id, y.id}), exact);
+      case 3:
+        return AddValue(Append(UOp::kNeg, f, {x.id}), x.exact);
+      case 4:
+        return AddValue(Append(UOp::kSin, f, {Append(UOp::kReciprocal, f, {safe})}), false);
+      case 5:
+        return AddValue(Append(UOp::kExp2, f, {Append(UOp::kReciprocal, f, {safe})}), false);
+      case 6:
+        return AddValue(Append(UOp::kLog2, f, {safe}), false);
+      case 7:
+        return AddValue(Append(UOp::kSqrt, f, {safe}), false);
       case 8:
         if (!exact) return;
         return AddValue(
@@ -204,7 +212,8 @@ class Generator {
         range.axis = static_cast<AxisId>(Pick({0, 1, 2, 3}));
         return AddValue(Append(UOp::kCast, f, {Append(range)}), true);
       }
-      default: return AddReduce(x.id, f);
+      default:
+        return AddReduce(x.id, f);
     }
   }
 
@@ -212,9 +221,12 @@ class Generator {
     const UopId x = Any().id;
     const UopId y = Any().id;
     switch (Pick({0, 1, 2, 3, 4, 5, 6, 7})) {
-      case 0: return AddValue(Append(UOp::kAdd, dtype, {x, y}), true);
-      case 1: return AddValue(Append(UOp::kMul, dtype, {x, y}), true);
-      case 2: return AddValue(Append(UOp::kMax, dtype, {x, y}), true);
+      case 0:
+        return AddValue(Append(UOp::kAdd, dtype, {x, y}), true);
+      case 1:
+        return AddValue(Append(UOp::kMul, dtype, {x, y}), true);
+      case 2:
+        return AddValue(Append(UOp::kMax, dtype, {x, y}), true);
       case 3:
         if (dtype == DType::kBool) return;
         return AddValue(Append(UOp::kMod, dtype, {x, y}), true);
@@ -226,12 +238,14 @@ class Generator {
         return AddValue(Append(UOp::kWhere, dtype, {less, y, x}), true);
       }
       case 6: {
-        const DType other = std::vector<DType>{DType::kU8,  DType::kI32, DType::kU32, DType::kI64,
-                                               DType::kU64, DType::kF64, DType::kBool}
-            [static_cast<size_t>(Pick({0, 1, 2, 3, 4, 5, 6}))];
+        const DType other =
+            std::vector<DType>{DType::kU8,  DType::kI32, DType::kU32, DType::kI64,
+                               DType::kU64, DType::kF64, DType::kBool}[static_cast<size_t>(
+                Pick({0, 1, 2, 3, 4, 5, 6}))];
         return AddValue(Append(UOp::kCast, dtype, {Append(UOp::kCast, other, {x})}), true);
       }
-      default: return AddReduce(x, dtype);
+      default:
+        return AddReduce(x, dtype);
     }
   }
 
@@ -281,7 +295,8 @@ class Generator {
     }
     if (whole && row && Chance(50)) whole = Append(UOp::kAdd, dtype, {*whole, *row});
     if (!whole && !row) row = Const(dtype, 1);
-    if (whole) Store("y", *whole, Chance(50) ? std::vector<AxisId>{0, 1} : std::vector<AxisId>{1, 0});
+    if (whole)
+      Store("y", *whole, Chance(50) ? std::vector<AxisId>{0, 1} : std::vector<AxisId>{1, 0});
     if (row) Store("z", *row, {0});
   }
 

@@ -24,10 +24,10 @@ constexpr float kDenormal = std::numeric_limits<float>::denorm_min();
 std::vector<float> Apply(const std::string& op, std::vector<float> x, bool vectors,
                          const std::string& features = "") {
   const std::string n = std::to_string(x.size());
-  const l0::Kernel kernel = ParseOne(
-      "kernel apply(x: in f32 [" + n + "], y: out f32 [" + n + "]) {\n axis i : loop " + n +
-      (vectors ? " tile 16 vector 16" : "") + "\n %0 = load x[i]\n %1 = " + op +
-      " %0\n store y[i], %1\n}\n");
+  const l0::Kernel kernel =
+      ParseOne("kernel apply(x: in f32 [" + n + "], y: out f32 [" + n + "]) {\n axis i : loop " +
+               n + (vectors ? " tile 16 vector 16" : "") + "\n %0 = load x[i]\n %1 = " + op +
+               " %0\n store y[i], %1\n}\n");
   const auto jit = NewJit({.threads = 1, .features = features});
   const absl::Status status = jit->Compile({&kernel, 1});
   EXPECT_TRUE(status.ok()) << status;
@@ -97,8 +97,8 @@ TEST(Transcendental, Exp2) {
 }
 
 TEST(Transcendental, Exp2Special) {
-  const std::vector<float> x = {0,    -0.0f, kInf, -kInf, kNan, 128,     1000, -149,
-                                -150, -151,  -1e9f, 1e9f, 127,  -126.5f, 1,    -1};
+  const std::vector<float> x = {0,    -0.0f, kInf,  -kInf, kNan, 128,     1000, -149,
+                                -150, -151,  -1e9f, 1e9f,  127,  -126.5f, 1,    -1};
   for (bool vectors : {true, false}) {
     const std::vector<float> y = Apply("exp2", x, vectors);
     EXPECT_EQ(y[0], 1);
@@ -129,7 +129,8 @@ TEST(Transcendental, Log2) {
 }
 
 TEST(Transcendental, Log2Special) {
-  const std::vector<float> x = {1, 0, -0.0f, kInf, -kInf, kNan, -1, kDenormal, 0x1p-126f, 8, -kDenormal};
+  const std::vector<float> x = {1,  0,         -0.0f,     kInf, -kInf,     kNan,
+                                -1, kDenormal, 0x1p-126f, 8,    -kDenormal};
   for (bool vectors : {true, false}) {
     const std::vector<float> y = Apply("log2", x, vectors);
     EXPECT_EQ(y[0], 0);
@@ -179,8 +180,8 @@ TEST(Transcendental, Exp2IsTheSameOnNarrowMachines) {
 
 float Binary(const std::string& op, float a, float b) {
   const l0::Kernel kernel = ParseOne(
-      "kernel apply(x: in f32 [2], y: out f32 [1]) {\n %0 = load x[0]\n %1 = load x[1]\n %2 = " + op +
-      " %0, %1\n store y[0], %2\n}\n");
+      "kernel apply(x: in f32 [2], y: out f32 [1]) {\n %0 = load x[0]\n %1 = load x[1]\n %2 = " +
+      op + " %0, %1\n store y[0], %2\n}\n");
   const auto jit = NewJit({.threads = 1});
   EXPECT_TRUE(jit->Compile({&kernel, 1}).ok());
   float x[] = {a, b};

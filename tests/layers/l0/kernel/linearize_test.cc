@@ -173,8 +173,9 @@ TEST(Linearize, DeepKernelsFitTheStack) {
     EXPECT_NE(y[5], 0);
     EXPECT_FALSE(l0::CandidateSchedules(kernel).empty());
   }
-  const support::SourceFile source("test.l0", chain + " %999 = neg %998\n %1000 = neg %999\n"
-                                                      " %1001 = neg %1000\n store y[i], %1001\n}");
+  const support::SourceFile source("test.l0", chain +
+                                                  " %999 = neg %998\n %1000 = neg %999\n"
+                                                  " %1001 = neg %1000\n store y[i], %1001\n}");
   support::Diagnostics diagnostics(&source);
   support::ParserBase parser(source, diagnostics);
   const std::optional<l0::Kernel> kernel = l0::ParseKernel(parser);
@@ -202,17 +203,20 @@ kernel rows(x: in f32 [33, 100], r: in i32 [33], t: in f32 [9, 100], y: out f32 
     store y[100*i + j], %5
     store z[i], %7
 })"};
-  const std::vector<std::string> numbers = {"0",  "1",  "2",    "3",    "7",         "16",
-                                            "64", "99", "1000", "5000", "4611686018427387904"};
+  const std::vector<std::string> numbers = {
+      "0", "1", "2", "3", "7", "16", "64", "99", "1000", "5000", "4611686018427387904"};
   std::mt19937 random(7);
-  const auto pick = [&](size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random); };
+  const auto pick = [&](size_t n) {
+    return std::uniform_int_distribution<size_t>(0, n - 1)(random);
+  };
   int accepted = 0;
   for (int round = 0; round < 4000; ++round) {
     std::string text = texts[pick(texts.size())];
     for (size_t edits = 1 + pick(2); edits > 0; --edits) {
       std::vector<size_t> digits;
       for (size_t i = 1; i < text.size(); ++i) {
-        const bool begins = std::isdigit(text[i]) && !std::isalnum(text[i - 1]) && text[i - 1] != '%';
+        const bool begins =
+            std::isdigit(text[i]) && !std::isalnum(text[i - 1]) && text[i - 1] != '%';
         if (begins) digits.push_back(i);
       }
       const size_t at = digits[pick(digits.size())];

@@ -63,7 +63,8 @@ TEST(KernelSchedule, Classifies) {
 
 TEST(KernelSchedule, CandidatesAreLegalDistinctAndFew) {
   for (const std::string& text :
-       {Matmul(128, 784, 256, "784*i + k", "256*k + j"), Matmul(784, 128, 256, "i + 784*k", "256*k + j"),
+       {Matmul(128, 784, 256, "784*i + k", "256*k + j"),
+        Matmul(784, 128, 256, "i + 784*k", "256*k + j"),
         Matmul(128, 256, 256, "256*i + k", "k + 256*j"), Matmul(1, 7, 10, "7*i + k", "10*k + j"),
         std::string(kSoftmax), std::string(kColumns), std::string(kNeg)}) {
     const l0::Kernel kernel = ParseOne(text);
@@ -116,7 +117,8 @@ kernel transpose(x: in f32 [40, 50], y: out f32 [50, 40]) {
   schedule.axes[1].kind = AxisKind::kGrid;
   schedule.axes[1].block = 10;
   const l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
-  EXPECT_EQ(l0::PrintKernel(scheduled), R"(kernel transpose(x: in f32 [40, 50], y: out f32 [50, 40]) {
+  EXPECT_EQ(l0::PrintKernel(scheduled),
+            R"(kernel transpose(x: in f32 [40, 50], y: out f32 [50, 40]) {
     axis j : grid 50 block 10
     axis i : loop 40
     %0 = load x[j + 50*i]

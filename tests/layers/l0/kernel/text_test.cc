@@ -13,7 +13,8 @@ namespace {
 using testing::ParseOne;
 
 // Every form, printed as the printer prints it.
-constexpr const char* kCanonical = R"(kernel everything(x: in f32 [128, 784], t: in f32 [1000, 64], r: in i32 [128], y: out f32 [128, 256], z: inout f32 [1000, 64], s: out f32 []) {
+constexpr const char* kCanonical =
+    R"(kernel everything(x: in f32 [128, 784], t: in f32 [1000, 64], r: in i32 [128], y: out f32 [128, 256], z: inout f32 [1000, 64], s: out f32 []) {
     origin "h1", "a \"quoted\" name"
     axis i : grid 128 block 12 tile 6
     axis j : loop 256 tile 64 vector 16
@@ -60,9 +61,7 @@ std::string ErrorOf(const std::string& text) {
   return diagnostics.Render(false);
 }
 
-TEST(KernelText, PrintsWhatItParsed) {
-  EXPECT_EQ(l0::PrintKernel(Parse(kCanonical)), kCanonical);
-}
+TEST(KernelText, PrintsWhatItParsed) { EXPECT_EQ(l0::PrintKernel(Parse(kCanonical)), kCanonical); }
 
 TEST(KernelText, FieldsArriveWhereTheyBelong) {
   const l0::Kernel kernel = Parse(kCanonical);

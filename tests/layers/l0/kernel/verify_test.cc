@@ -70,9 +70,12 @@ TEST(KernelVerify, RejectsEachCorruption) {
   ExpectRejected([](K& k) { k.uops[0].index.terms[0].second = int64_t{1} << 58; }, "safety",
                  "does not fit");
   ExpectRejected([](K& k) { k.uops[0].dtype = l0::DType::kF64; }, "safety", "its dtype is f64");
-  ExpectRejected([](K& k) { k.params[1].dtype = l0::DType::kF64;
-                            k.uops[1].dtype = l0::DType::kF64; },
-                 "safety", "operands are f32 and f64");
+  ExpectRejected(
+      [](K& k) {
+        k.params[1].dtype = l0::DType::kF64;
+        k.uops[1].dtype = l0::DType::kF64;
+      },
+      "safety", "operands are f32 and f64");
   ExpectRejected([](K& k) { k.uops[2].op = UOp::kMulAcc; }, "safety", "belongs to linear code");
   ExpectRejected([](K& k) { k.uops[2].op = UOp::kWmma; }, "safety", "wmma is not supported");
   ExpectRejected([](K& k) { k.uops[3].axes.clear(); }, "safety", "binds no axis");
@@ -113,8 +116,8 @@ TEST(KernelVerify, GuardsBoundTheIndex) {
   const auto conv = [](const std::string& guard) {
     return "kernel conv(a: in f32 [28, 28], y: out f32 [28, 28]) {\n axis y : grid 28 block 4\n"
            " axis x : loop 28 tile 16 vector 16\n axis d : reduce 3\n axis e : reduce 3\n"
-           " %0 = load a[28*y + x + 28*d + e - 29] if " + guard +
-           "\n %1 = reduce_add %0 over d, e\n store y[28*y + x], %1\n}";
+           " %0 = load a[28*y + x + 28*d + e - 29] if " +
+           guard + "\n %1 = reduce_add %0 over d, e\n store y[28*y + x], %1\n}";
   };
   EXPECT_EQ(VerifyText(conv("0 <= y + d - 1 < 28, 0 <= x + e - 1 < 28")), "");
   EXPECT_NE(VerifyText(conv("0 <= y + d - 1 < 28")).find("outside"), std::string::npos);
