@@ -112,6 +112,14 @@ class SpaceBuilder {
     space_.input = l3::ExampleShape(*input);
     space_.features = l3::NumElements(*input);
     space_.outputs = l3::NumElements(model.out);
+    // What linear can take, and what a weight matrix may hold.
+    constexpr int64_t kMaxElements = int64_t{1} << 24;
+    if (space_.features > kMaxElements || space_.outputs > kMaxElements ||
+        space_.features * space_.outputs > kMaxParameters) {
+      return None("a sample of " + PrintInteger(space_.features) + " elements and an output of " +
+                      PrintInteger(space_.outputs) + " are more than linear layers can join",
+                  "use smaller domains", model.span);
+    }
     space_.distribution = model.out.kind == l3::Domain::Kind::kDist;
     return std::nullopt;
   }

@@ -19,7 +19,7 @@ namespace l3c::l2 {
 inline constexpr int64_t kMaxParameters = int64_t{1} << 40;
 inline constexpr int64_t kMaxTotalEpochs = int64_t{1} << 24;
 inline constexpr int64_t kMaxTotalSteps = int64_t{1} << 40;
-inline constexpr int64_t kMaxActivationBytes = int64_t{1} << 44;  // one batch, all layers
+inline constexpr int64_t kMaxActivationBytes = int64_t{1} << 42;  // one batch, all layers
 
 // True when nothing was reported.
 bool Verify(const Module& module, support::Diagnostics& diagnostics);
