@@ -22,7 +22,6 @@ EGraphView::EGraphView(const EGraph& graph) : graph_(&graph) {
     ++counts[id];
   });
   class_of_value_.assign(counts.size(), Value::kNone);
-  class_first_.push_back(0);
   for (uint32_t id = 0; id < counts.size(); ++id) {
     if (counts[id] == 0) continue;
     class_of_value_[id] = static_cast<uint32_t>(class_values_.size());

@@ -14,7 +14,7 @@ bool Less(double a, double b) { return b < kInfinity ? a < b - 1e-12 * b : a < b
 
 }  // namespace
 
-DagSearch::DagSearch(const EGraphView& view, const UserIndex& users, std::span<const double> prices,
+DagSearch::DagSearch(const NodeGraph& view, const UserIndex& users, std::span<const double> prices,
                      std::span<const ClassRef> roots, std::span<const ENodeRef> forced,
                      uint64_t max_work)
     : view_(view),

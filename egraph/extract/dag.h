@@ -27,7 +27,7 @@ namespace l3c::egraph {
 class DagSearch {
  public:
   // `forced` as in Pass::Input.
-  DagSearch(const EGraphView& view, const UserIndex& users, std::span<const double> prices,
+  DagSearch(const NodeGraph& view, const UserIndex& users, std::span<const double> prices,
             std::span<const ClassRef> roots, std::span<const ENodeRef> forced, uint64_t max_work);
 
   void Run();
@@ -67,7 +67,7 @@ class DagSearch {
   // Passes root after root, the terms of earlier roots being free.
   Solution FromRootsInTurn();
 
-  const EGraphView& view_;
+  const NodeGraph& view_;
   const UserIndex& users_;
   std::vector<double> prices_;  // by e-node
   const std::span<const ClassRef> roots_;

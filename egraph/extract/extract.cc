@@ -99,9 +99,50 @@ Extraction Extractor::GreedyDag(std::span<const ClassRef> roots,
   return result;
 }
 
+Extraction Extractor::Exact(std::span<const ClassRef> roots, const ExactOptions& exact_options,
+                            const ExtractOptions& options, ExactSolution* details) const {
+  ExactOptions all = exact_options;
+  all.forced.insert(options.forced.begin(), options.forced.end());
+  ExactSolution solution = SolveExact(*view_, scalars_, roots, all);
+  Extraction result = Finish(ExtractMethod::kExact, roots, options, solution.choice);
+  if (solution.feasible && !all.requirements.empty()) {
+    // What is chosen because of requirements only stands below no root.
+    const double tree_cost = result.tree_cost;
+    std::vector<ClassRef> chosen(roots.begin(), roots.end());
+    for (uint32_t c = 0; c < solution.choice.size(); ++c) {
+      if (solution.choice[c].valid()) chosen.push_back(ClassRef{c});
+    }
+    result = Finish(ExtractMethod::kExact, chosen, options, solution.choice);
+    result.roots.assign(roots.begin(), roots.end());
+    result.tree_cost = tree_cost;
+    result.dag_cost = 0;
+    result.cost = CostVector();
+    for (uint32_t c = 0; c < solution.choice.size(); ++c) {
+      if (!solution.choice[c].valid()) continue;
+      CostVector cost = vectors_[solution.choice[c].index];
+      for (double& x : cost.value) x *= solution.frequency[c];
+      result.dag_cost += scalars_[solution.choice[c].index] * solution.frequency[c];
+      result.cost += cost;
+    }
+  }
+  result.forced = all.forced;
+  result.work = solution.branch_nodes;
+  result.work_exhausted = solution.out_of_work || solution.out_of_time;
+  if (details != nullptr) *details = std::move(solution);
+  return result;
+}
+
 Extraction Extractor::Extract(ExtractMethod method, std::span<const ClassRef> roots,
                               const ExtractOptions& options) const {
-  return method == ExtractMethod::kTree ? Tree(roots, options) : GreedyDag(roots, options);
+  switch (method) {
+    case ExtractMethod::kTree:
+      return Tree(roots, options);
+    case ExtractMethod::kGreedyDag:
+      return GreedyDag(roots, options);
+    case ExtractMethod::kExact:
+      return Exact(roots, {}, options);
+  }
+  return {};
 }
 
 std::vector<Alternative> Extractor::Alternatives(const Extraction& winner, ClassRef c,

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "egraph/extract/cost.h"
+#include "egraph/extract/exact.h"
 #include "egraph/extract/pass.h"
 #include "egraph/view.h"
 
@@ -28,7 +29,7 @@ namespace l3c::egraph {
 // E-nodes that must be taken where their class is reached (`--force`).
 using Forced = std::map<ClassRef, ENodeRef>;
 
-enum class ExtractMethod : uint8_t { kTree, kGreedyDag };
+enum class ExtractMethod : uint8_t { kTree, kGreedyDag, kExact };
 
 struct ExtractOptions {
   Forced forced;
@@ -71,6 +72,11 @@ class Extractor {
   Extractor(const EGraphView& view, const CostModel& costs, const Objective& objective);
 
   Extraction Tree(std::span<const ClassRef> roots, const ExtractOptions& options = {}) const;
+  // As SolveExact() (exact.h) finds it; `details`, if given, gets its bound and what it took.
+  // `options.forced` holds as well. Requirements weigh costs by frequency: dag_cost and cost are
+  // weighted sums then, tree_cost is not.
+  Extraction Exact(std::span<const ClassRef> roots, const ExactOptions& exact_options = {},
+                   const ExtractOptions& options = {}, ExactSolution* details = nullptr) const;
   // dag_cost is at most that of Tree() on the same roots and options.
   Extraction GreedyDag(std::span<const ClassRef> roots, const ExtractOptions& options = {}) const;
   Extraction Extract(ExtractMethod method, std::span<const ClassRef> roots,

@@ -10,7 +10,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
-UserIndex::UserIndex(const EGraphView& view) {
+UserIndex::UserIndex(const NodeGraph& view) {
   const auto nodes = static_cast<uint32_t>(view.node_count());
   distinct_.assign(nodes, 0);
   first_.assign(view.class_count() + 1, 0);

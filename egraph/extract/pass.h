@@ -10,14 +10,14 @@
 #include <span>
 #include <vector>
 
-#include "egraph/view.h"
+#include "egraph/extract/node_graph.h"
 
 namespace l3c::egraph {
 
 // E-nodes by the classes among their children.
 class UserIndex {
  public:
-  explicit UserIndex(const EGraphView& view);
+  explicit UserIndex(const NodeGraph& view);
   // The e-nodes with child `c`, each once, ascending.
   std::span<const ENodeRef> Users(ClassRef c) const {
     return {users_.data() + first_[c.index], first_[c.index + 1] - first_[c.index]};
@@ -41,7 +41,7 @@ class Pass {
     kDag,   // the cost of a class is the sum over the distinct classes of its term
   };
 
-  Pass(const EGraphView& view, const UserIndex& users) : view_(view), users_(users) {}
+  Pass(const NodeGraph& view, const UserIndex& users) : view_(view), users_(users) {}
 
   struct Input {
     // Price of each e-node, ≥ 0; infinity forbids it.
@@ -72,7 +72,7 @@ class Pass {
   // Stamps the classes below `n` and gives the sum of their final prices.
   double StampChildren(ENodeRef n, uint64_t* work);
 
-  const EGraphView& view_;
+  const NodeGraph& view_;
   const UserIndex& users_;
   std::vector<ENodeRef> choice_;
   std::vector<double> costs_;

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <string>
+
+#include "Cbc_C_Interface.h"
+#include "ClpSimplex.hpp"
+#include "egraph/extract/linear_solver.h"
+
+namespace l3c::egraph {
+namespace {
+
+// Seconds beyond what any caller waits for; the solvers take no infinity.
+constexpr double kForever = 1e9;
+
+struct ModelDeleter {
+  void operator()(Cbc_Model* model) const { Cbc_deleteModel(model); }
+};
+
+std::string Text(double x) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.17g", x);
+  return buffer;
+}
+
+}  // namespace
+
+struct LinearSolver::State {
+  ClpSimplex clp;
+  bool started = false;
+};
+
+LinearSolver::LinearSolver(std::span<const double> costs) : state_(std::make_unique<State>()) {
+  ClpSimplex& clp = state_->clp;
+  clp.setLogLevel(0);
+  clp.resize(0, static_cast<int>(costs.size()));
+  for (int j = 0; j < static_cast<int>(costs.size()); ++j) {
+    clp.setObjectiveCoefficient(j, costs[j]);
+    clp.setColumnBounds(j, 0, 1);
+  }
+}
+
+LinearSolver::~LinearSolver() = default;
+
+bool LinearSolver::Available() { return true; }
+
+void LinearSolver::AddRows(std::span<const LinearRow> rows) {
+  std::vector<int> starts{0}, columns;
+  std::vector<double> low, high, elements;
+  for (const LinearRow& row : rows) {
+    for (const auto& [column, coefficient] : row.terms) {
+      columns.push_back(static_cast<int>(column));
+      elements.push_back(coefficient);
+    }
+    starts.push_back(static_cast<int>(columns.size()));
+    low.push_back(std::isfinite(row.low) ? row.low : -COIN_DBL_MAX);
+    high.push_back(std::isfinite(row.high) ? row.high : COIN_DBL_MAX);
+  }
+  if (rows.empty()) return;
+  state_->clp.addRows(static_cast<int>(rows.size()), low.data(), high.data(), starts.data(),
+                      columns.data(), elements.data());
+}
+
+LinearStatus LinearSolver::SolveRelaxation(double seconds) {
+  ClpSimplex& clp = state_->clp;
+  clp.setMaximumSeconds(std::min(seconds, kForever));
+  if (state_->started) {
+    clp.dual();
+  } else {
+    clp.initialSolve();
+    state_->started = true;
+  }
+  if (clp.status() == 0) return LinearStatus::kOptimal;
+  return clp.status() == 1 ? LinearStatus::kInfeasible : LinearStatus::kStopped;
+}
+
+double LinearSolver::objective() const { return state_->clp.objectiveValue(); }
+
+std::span<const double> LinearSolver::values() const {
+  return {state_->clp.getColSolution(), static_cast<size_t>(state_->clp.numberColumns())};
+}
+
+std::span<const double> LinearSolver::reduced_costs() const {
+  return {state_->clp.getReducedCost(), static_cast<size_t>(state_->clp.numberColumns())};
+}
+
+LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, double seconds,
+                                                 uint64_t max_branch_nodes) const {
+  const ClpSimplex& clp = state_->clp;
+  const int columns = clp.numberColumns();
+  std::unique_ptr<Cbc_Model, ModelDeleter> model(Cbc_newModel());
+  Cbc_Model* m = model.get();
+  Cbc_setLogLevel(m, 0);
+  Cbc_setParameter(m, "log", "0");
+  Cbc_setParameter(m, "slog", "0");
+  const CoinPackedMatrix& matrix = *clp.matrix();
+  Cbc_loadProblem(m, columns, clp.numberRows(), matrix.getVectorStarts(), matrix.getIndices(),
+                  matrix.getElements(), clp.getColLower(), clp.getColUpper(),
+                  clp.getObjCoefficients(), clp.getRowLower(), clp.getRowUpper());
+  for (int j = 0; j < columns; ++j) Cbc_setInteger(m, j);
+  if (std::isfinite(cutoff)) Cbc_setParameter(m, "cutoff", Text(cutoff).c_str());
+  if (seconds < kForever) {
+    Cbc_setParameter(m, "timeMode", "elapsed");
+    Cbc_setParameter(m, "sec", Text(std::max(seconds, 0.01)).c_str());
+  }
+  Cbc_setParameter(m, "maxNodes",
+                   std::to_string(std::min<uint64_t>(max_branch_nodes, INT_MAX)).c_str());
+  Cbc_setParameter(m, "ratioGap", "0");
+  Cbc_setParameter(m, "allowableGap", "0");
+  Cbc_solve(m);
+  Integer result;
+  result.branch_nodes = static_cast<uint64_t>(std::max(0, Cbc_getNodeCount(m)));
+  result.bound = Cbc_getBestPossibleObjValue(m);
+  if (Cbc_isProvenOptimal(m)) {
+    result.status = LinearStatus::kOptimal;
+  } else if (Cbc_isProvenInfeasible(m)) {
+    result.status = LinearStatus::kInfeasible;
+  }
+  if (const double* values = Cbc_bestSolution(m)) {
+    if (result.status != LinearStatus::kInfeasible && Cbc_getObjValue(m) < cutoff) {
+      result.values.assign(values, values + columns);
+    }
+  }
+  return result;
+}
+
+}  // namespace l3c::egraph

@@ -1,0 +1,594 @@
+#include "egraph/extract/part_solver.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "egraph/extract/dag.h"
+#include "egraph/extract/linear_solver.h"
+#include "egraph/extract/pass.h"
+
+namespace l3c::egraph {
+namespace {
+
+constexpr uint32_t kNone = ChoiceProblem::kNone;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kTolerance = 1e-6;
+constexpr int kMaxRelaxations = 60;
+constexpr size_t kMaxCutsAtOnce = 500;
+// Whole costs up to here are not scaled, so that a better choice is better by one.
+constexpr double kMaxWholeCost = 1e6;
+
+using Cycle = std::vector<uint32_t>;  // classes, each with an e-node that uses the next
+
+}  // namespace
+
+// In here costs are scaled so that the largest is about 1, or are whole numbers.
+class PartSolver::Part {
+ public:
+  Part(PartSolver& owner, const ChoiceProblem& problem) : owner_(owner), p_(problem) {
+    column_.assign(p_.nodes.size(), kNone);
+    bool whole = true;
+    double largest = 0;
+    for (uint32_t n = 0; n < p_.nodes.size(); ++n) {
+      if (!p_.nodes[n].alive) continue;
+      column_[n] = static_cast<uint32_t>(nodes_.size());
+      nodes_.push_back(n);
+      whole &= p_.nodes[n].cost == std::floor(p_.nodes[n].cost);
+      largest = std::max(largest, std::abs(p_.nodes[n].cost));
+      least_ += std::min(0.0, p_.nodes[n].cost);
+    }
+    if (whole && largest <= kMaxWholeCost) {
+      step_ = 1;
+    } else if (largest > 0) {
+      scale_ = largest;
+    }
+    least_ /= scale_;
+    for (uint32_t n : nodes_) costs_.push_back(p_.nodes[n].cost / scale_);
+    component_ = CyclicComponents(p_);
+  }
+
+  ChoiceAnswer Solve() {
+    best_.bound = least_;
+    Improve(Search(costs_));
+    if (!Proven()) {
+      if (LinearSolver::Available()) {
+        SolveLinear();
+      } else {
+        owner_.counts_.out_of_work = true;
+      }
+    }
+    best_.cost *= scale_;
+    best_.bound *= scale_;
+    return std::move(best_);
+  }
+
+ private:
+  // --- Choices.
+
+  // Cost of what the required classes reach, and only that kept; infinity if some class lacks one
+  // or is below itself.
+  double Measure(std::vector<uint32_t>& choice) const {
+    std::vector<uint8_t> state(p_.class_count(), 0);  // 1 open, 2 done
+    std::vector<uint32_t> kept(p_.class_count(), kNone), wanted;
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      if (p_.required[c]) wanted.push_back(c);
+    }
+    std::vector<std::pair<uint32_t, uint32_t>> stack;
+    double total = 0;
+    while (!wanted.empty()) {
+      const uint32_t root = wanted.back();
+      wanted.pop_back();
+      if (state[root] == 2) continue;
+      const auto enter = [&](uint32_t c) {
+        if (choice[c] == kNone) return false;
+        const ChoiceNode& n = p_.nodes[choice[c]];
+        state[c] = 1;
+        kept[c] = choice[c];
+        total += costs_[column_[choice[c]]];
+        wanted.insert(wanted.end(), n.needs.begin(), n.needs.end());
+        stack.emplace_back(c, 0);
+        return true;
+      };
+      if (!enter(root)) return kInfinity;
+      while (!stack.empty()) {
+        auto& [c, next] = stack.back();
+        const std::vector<uint32_t>& children = p_.nodes[choice[c]].children;
+        if (next == children.size()) {
+          state[c] = 2;
+          stack.pop_back();
+          continue;
+        }
+        const uint32_t child = children[next++];
+        if (state[child] == 1) return kInfinity;
+        if (state[child] == 0 && !enter(child)) return kInfinity;
+      }
+    }
+    choice = std::move(kept);
+    return total;
+  }
+
+  // The local search with these prices by column; empty when it finds none.
+  std::vector<uint32_t> Search(std::span<const double> prices) const {
+    PlainNodeGraph graph;
+    std::vector<double> node_prices;
+    std::vector<uint32_t> node_of;
+    std::vector<ClassRef> children, roots;
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      const ClassRef added = graph.AddClass();
+      if (p_.required[c]) roots.push_back(added);
+      for (uint32_t n : p_.class_nodes[c]) {
+        children.clear();
+        for (uint32_t d : p_.nodes[n].children) children.push_back(ClassRef{d});
+        graph.AddNode(children);
+        node_of.push_back(n);
+        node_prices.push_back(std::max(0.0, prices[column_[n]]));
+      }
+    }
+    const UserIndex users(graph);
+    const size_t first_needed = roots.size();
+    // What the choice needs beside its children becomes a root, until nothing is missing.
+    while (true) {
+      DagSearch search(graph, users, node_prices, roots, {}, owner_.limits_.max_search_work);
+      search.Run();
+      std::vector<uint32_t> choice(p_.class_count(), kNone);
+      std::vector<uint8_t> reached(p_.class_count(), 0);
+      std::vector<uint32_t> todo;
+      const auto visit = [&](uint32_t c) {
+        if (!reached[c]) todo.push_back(c);
+        reached[c] = 1;
+      };
+      for (ClassRef root : roots) visit(root.index);
+      std::vector<uint32_t> needed;
+      while (!todo.empty()) {
+        const uint32_t c = todo.back();
+        todo.pop_back();
+        const ENodeRef n = search.choice()[c];
+        if (!n.valid()) return {};
+        choice[c] = node_of[n.index];
+        for (uint32_t d : p_.nodes[choice[c]].children) visit(d);
+        for (uint32_t d : p_.nodes[choice[c]].needs) needed.push_back(d);
+      }
+      std::erase_if(needed, [&](uint32_t d) { return reached[d] != 0; });
+      if (needed.empty()) return choice;
+      std::sort(needed.begin(), needed.end());
+      needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
+      for (uint32_t d : needed) roots.push_back(ClassRef{d});
+      if (roots.size() > first_needed + p_.class_count()) return {};
+    }
+  }
+
+  // Takes the choice if it is allowed and better.
+  bool Improve(std::vector<uint32_t> choice) {
+    if (choice.empty()) return false;
+    const double cost = Measure(choice);
+    if (!(cost < best_.cost)) return false;
+    if (AddViolated(choice)) return false;
+    best_.feasible = true;
+    best_.cost = cost;
+    best_.choice = std::move(choice);
+    return true;
+  }
+
+  // True when the choice violates a bound; lazy ones become rows.
+  bool AddViolated(std::span<const uint32_t> choice) {
+    std::vector<uint8_t> chosen(p_.nodes.size(), 0);
+    for (uint32_t n : choice) {
+      if (n != kNone) chosen[n] = 1;
+    }
+    for (const NodeBound& bound : owner_.bounds_) {
+      double use = 0;
+      for (const auto& [n, x] : bound.terms) use += chosen[n] ? x : 0;
+      if (use > bound.limit + kTolerance * std::abs(bound.limit)) return true;
+    }
+    if (!owner_.lazy_) return false;
+    const std::vector<NodeBound> violated = owner_.lazy_(choice);
+    for (const NodeBound& bound : violated) AddBound(bound);
+    owner_.counts_.lazy_bounds += violated.size();
+    return !violated.empty();
+  }
+
+  void AddBound(const NodeBound& bound) {
+    LinearRow row{{}, -kInfinity, bound.limit};
+    for (const auto& [n, x] : bound.terms) {
+      if (column_[n] != kNone && x != 0) row.terms.emplace_back(column_[n], x);
+    }
+    pending_.push_back(std::move(row));
+  }
+
+  // --- Bounds.
+
+  double Close() const { return kTolerance * std::max(1.0, std::abs(best_.cost)); }
+  bool Proven() const { return best_.feasible && best_.cost - best_.bound <= Close(); }
+  // A choice worth finding costs less than this.
+  double Cutoff() const {
+    return best_.feasible ? best_.cost - (step_ > 0 ? step_ - kTolerance : Close() / 2) : kInfinity;
+  }
+  void RaiseBound(double bound) {
+    if (step_ > 0) bound = std::ceil(bound - kTolerance) * step_;
+    bound = std::min(bound, best_.cost);
+    best_.bound = std::max(best_.bound, bound);
+  }
+
+  // --- The linear program.
+
+  std::map<uint32_t, std::vector<uint32_t>> EdgesFrom(uint32_t c, bool ordered_only) const {
+    std::map<uint32_t, std::vector<uint32_t>> columns;
+    for (uint32_t n : p_.class_nodes[c]) {
+      for (uint32_t d : p_.nodes[n].children) columns[d].push_back(column_[n]);
+      if (ordered_only) continue;
+      for (uint32_t d : p_.nodes[n].needs) columns[d].push_back(column_[n]);
+    }
+    return columns;
+  }
+
+  std::vector<LinearRow> Rows() const {
+    std::vector<LinearRow> rows;
+    const bool gains = p_.HasNegativeCosts();
+    std::vector<std::vector<uint32_t>> users(gains ? p_.class_count() : 0);
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      if (p_.class_nodes[c].empty()) continue;
+      LinearRow own{{}, p_.required[c] ? 1.0 : -kInfinity, 1};
+      for (uint32_t n : p_.class_nodes[c]) own.terms.emplace_back(column_[n], 1);
+      if (p_.required[c] || gains) rows.push_back(own);
+      // One row for all e-nodes of c that use d: c takes one of them at most.
+      for (const auto& [d, columns] : EdgesFrom(c, false)) {
+        if (gains) users[d].insert(users[d].end(), columns.begin(), columns.end());
+        if (p_.required[d]) continue;
+        LinearRow row{{}, -kInfinity, 0};
+        for (uint32_t j : columns) row.terms.emplace_back(j, 1);
+        for (uint32_t m : p_.class_nodes[d]) row.terms.emplace_back(column_[m], -1);
+        rows.push_back(std::move(row));
+      }
+    }
+    // A gain is had only where something uses it.
+    for (uint32_t c = 0; gains && c < p_.class_count(); ++c) {
+      if (p_.required[c] || p_.class_nodes[c].empty()) continue;
+      LinearRow row{{}, -kInfinity, 0};
+      for (uint32_t n : p_.class_nodes[c]) row.terms.emplace_back(column_[n], 1);
+      for (uint32_t j : users[c]) row.terms.emplace_back(j, -1);
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+
+  // Not every step of the cycle may be chosen.
+  LinearRow CycleRow(const Cycle& cycle) const {
+    LinearRow row{{}, -kInfinity, static_cast<double>(cycle.size()) - 1};
+    for (size_t i = 0; i < cycle.size(); ++i) {
+      const uint32_t next = cycle[(i + 1) % cycle.size()];
+      for (uint32_t n : p_.class_nodes[cycle[i]]) {
+        const std::vector<uint32_t>& children = p_.nodes[n].children;
+        if (std::binary_search(children.begin(), children.end(), next)) {
+          row.terms.emplace_back(column_[n], 1);
+        }
+      }
+    }
+    return row;
+  }
+
+  // Adds the cycles not seen before as rows; false when there was none.
+  bool AddCycles(std::vector<Cycle> cycles) {
+    bool any = false;
+    for (Cycle& cycle : cycles) {
+      std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+      if (!seen_cycles_.insert(cycle).second) continue;
+      pending_.push_back(CycleRow(cycle));
+      ++owner_.counts_.cycle_cuts;
+      any = true;
+    }
+    return any;
+  }
+
+  std::vector<Cycle> PairCycles() const {
+    std::vector<Cycle> cycles;
+    std::set<std::pair<uint32_t, uint32_t>> edges;
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      if (component_[c] == kNone) continue;
+      for (const auto& [d, columns] : EdgesFrom(c, true)) {
+        if (component_[d] == component_[c]) edges.emplace(c, d);
+      }
+    }
+    for (const auto& [c, d] : edges) {
+      if (c < d && edges.contains({d, c})) cycles.push_back({c, d});
+    }
+    return cycles;
+  }
+
+  // Cycles that fractional values violate: a shortest closed walk, where an edge is as long as it
+  // is not chosen, shorter than 1.
+  std::vector<Cycle> FractionalCycles(std::span<const double> values) const {
+    std::vector<std::vector<std::pair<uint32_t, double>>> edges(p_.class_count());
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      if (component_[c] == kNone) continue;
+      for (const auto& [d, columns] : EdgesFrom(c, true)) {
+        if (component_[d] != component_[c]) continue;
+        double chosen = 0;
+        for (uint32_t j : columns) chosen += values[j];
+        if (chosen > 0.02) edges[c].emplace_back(d, std::max(0.0, 1 - chosen));
+      }
+    }
+    std::vector<Cycle> cycles;
+    std::vector<double> distance(p_.class_count(), kInfinity);
+    std::vector<uint32_t> before(p_.class_count(), kNone), touched;
+    using Entry = std::pair<double, uint32_t>;
+    std::vector<Entry> heap;
+    for (uint32_t start = 0; start < p_.class_count() && cycles.size() < kMaxCutsAtOnce; ++start) {
+      if (edges[start].empty()) continue;
+      for (uint32_t c : touched) distance[c] = kInfinity;
+      touched.clear();
+      heap.clear();
+      const auto relax = [&](uint32_t from, double at) {
+        for (const auto& [d, length] : edges[from]) {
+          // Classes below the start have had their turn.
+          if (d < start || at + length >= std::min(distance[d], 0.99)) continue;
+          if (!(distance[d] < kInfinity)) touched.push_back(d);
+          distance[d] = at + length;
+          before[d] = from;
+          heap.emplace_back(distance[d], d);
+          std::push_heap(heap.begin(), heap.end(), std::greater<>());
+        }
+      };
+      relax(start, 0);
+      while (!heap.empty()) {
+        std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+        const auto [at, c] = heap.back();
+        heap.pop_back();
+        if (at > distance[c]) continue;
+        if (c == start) break;
+        relax(c, at);
+      }
+      if (!(distance[start] < kInfinity)) continue;
+      Cycle cycle{start};
+      for (uint32_t c = before[start]; c != start; c = before[c]) cycle.push_back(c);
+      std::reverse(cycle.begin() + 1, cycle.end());
+      cycles.push_back(std::move(cycle));
+    }
+    return cycles;
+  }
+
+  // An acyclic choice among the e-nodes of value 1; empty when there is none, and then `cycles`
+  // says why. It costs what the values do unless there are cycles.
+  std::vector<uint32_t> Pick(std::span<const double> values, std::vector<Cycle>& cycles) const {
+    std::vector<uint32_t> choice(p_.class_count(), kNone), missing(p_.nodes.size(), 0), ready;
+    std::vector<uint32_t> chosen(p_.class_count(), kNone);
+    std::vector<std::vector<uint32_t>> users(p_.class_count());
+    for (uint32_t n : nodes_) {
+      if (values[column_[n]] < 0.5) continue;
+      const ChoiceNode& node = p_.nodes[n];
+      chosen[node.cls] = n;
+      missing[n] = static_cast<uint32_t>(node.children.size());
+      for (uint32_t d : node.children) users[d].push_back(n);
+      if (missing[n] == 0) ready.push_back(n);
+    }
+    while (!ready.empty()) {
+      const uint32_t n = ready.back();
+      ready.pop_back();
+      const uint32_t c = p_.nodes[n].cls;
+      if (choice[c] != kNone) continue;
+      choice[c] = n;
+      for (uint32_t user : users[c]) {
+        if (--missing[user] == 0) ready.push_back(user);
+      }
+    }
+    const std::vector<uint32_t> picked = choice;
+    if (!(Measure(choice) < kInfinity)) choice.clear();
+    // A cycle that nothing reaches matters only if it pays.
+    if (!choice.empty() && !p_.HasNegativeCosts()) return choice;
+    std::vector<uint32_t> mark(p_.class_count(), kNone);
+    for (uint32_t start = 0; start < p_.class_count(); ++start) {
+      Cycle path;
+      uint32_t c = start;
+      while (c != kNone && chosen[c] != kNone && picked[c] == kNone && mark[c] == kNone) {
+        mark[c] = start;
+        path.push_back(c);
+        uint32_t next = kNone;
+        for (uint32_t d : p_.nodes[chosen[c]].children) {
+          if (picked[d] == kNone) next = d;
+        }
+        c = next;
+      }
+      if (c == kNone || path.empty() || mark[c] != start) continue;
+      path.erase(path.begin(), std::find(path.begin(), path.end(), c));
+      if (path.size() > 1) cycles.push_back(std::move(path));
+    }
+    return choice;
+  }
+
+  void Flush(LinearSolver& solver) {
+    solver.AddRows(pending_);
+    pending_.clear();
+  }
+
+  void SolveLinear() {
+    LinearSolver solver(costs_);
+    std::vector<LinearRow> rows = Rows();
+    rows.insert(rows.end(), pending_.begin(), pending_.end());
+    pending_.clear();
+    solver.AddRows(rows);
+    for (const NodeBound& bound : owner_.bounds_) AddBound(bound);
+    AddCycles(PairCycles());
+    Flush(solver);
+    bool relaxed = false;
+    for (int round = 0; round < kMaxRelaxations; ++round) {
+      const double seconds = owner_.SecondsLeft();
+      if (seconds <= 0) return;
+      const LinearStatus status = solver.SolveRelaxation(seconds);
+      if (status == LinearStatus::kInfeasible) return NothingElse();
+      if (status == LinearStatus::kStopped) {
+        owner_.SecondsLeft();
+        break;
+      }
+      relaxed = true;
+      RaiseBound(solver.objective());
+      if (Proven()) return;
+      std::vector<Cycle> cycles;
+      const std::span<const double> values = solver.values();
+      const bool whole = std::all_of(values.begin(), values.end(),
+                                     [](double x) { return x < kTolerance || x > 1 - kTolerance; });
+      if (whole) {
+        Improve(Pick(values, cycles));
+        if (Proven()) return;
+      }
+      if (cycles.empty()) cycles = FractionalCycles(values);
+      const bool cut = AddCycles(std::move(cycles)) || !pending_.empty();
+      Flush(solver);
+      if (!cut) break;
+    }
+    if (relaxed) {
+      std::vector<double> prices(costs_);
+      for (size_t j = 0; j < prices.size(); ++j) prices[j] *= 1 - solver.values()[j];
+      if (Improve(Search(prices)) && Proven()) return;
+      Flush(solver);
+      if (SolvePricedOut(solver)) return;
+    }
+    Branch(solver);
+  }
+
+  // Nothing is cheaper than what is there.
+  void NothingElse() {
+    if (best_.feasible) {
+      best_.bound = best_.cost;
+    } else {
+      best_.infeasible = true;
+    }
+  }
+
+  // Takes out what cannot be in a better choice; where that is much, starts afresh on the rest.
+  bool SolvePricedOut(const LinearSolver& solver) {
+    if (!best_.feasible || owner_.bounded()) return false;
+    ChoiceProblem rest = p_;
+    size_t removed = 0;
+    for (uint32_t n : nodes_) {
+      const double with = solver.objective() + solver.reduced_costs()[column_[n]];
+      if (solver.values()[column_[n]] > kTolerance || with < Cutoff() + kTolerance) continue;
+      rest.nodes[n].alive = false;
+      ++removed;
+    }
+    if (removed * 20 < nodes_.size()) return false;
+    for (auto& nodes : rest.class_nodes) {
+      std::erase_if(nodes, [&](uint32_t n) { return !rest.nodes[n].alive; });
+    }
+    ChoiceAnswer answer = owner_.Solve(std::move(rest));
+    answer.cost /= scale_;
+    answer.bound /= scale_;
+    if (answer.infeasible) {
+      NothingElse();
+      return true;
+    }
+    RaiseBound(std::min(answer.bound, best_.cost));
+    if (answer.feasible && answer.cost < best_.cost) {
+      best_.cost = answer.cost;
+      best_.choice = std::move(answer.choice);
+    }
+    best_.bound = std::min(best_.bound, best_.cost);
+    return true;
+  }
+
+  void Branch(LinearSolver& solver) {
+    while (true) {
+      const double seconds = owner_.SecondsLeft();
+      const uint64_t used = owner_.counts_.branch_nodes;
+      if (seconds <= 0) return;
+      if (used >= owner_.limits_.max_branch_nodes) {
+        owner_.counts_.out_of_work = true;
+        return;
+      }
+      const LinearSolver::Integer found =
+          solver.SolveInteger(Cutoff(), seconds, owner_.limits_.max_branch_nodes - used);
+      owner_.counts_.branch_nodes += std::max<uint64_t>(1, found.branch_nodes);
+      if (found.status == LinearStatus::kInfeasible) return NothingElse();
+      RaiseBound(found.bound);
+      if (found.values.empty()) {
+        if (owner_.SecondsLeft() > 0) owner_.counts_.out_of_work = true;
+        return;
+      }
+      std::vector<Cycle> cycles;
+      const bool improved = Improve(Pick(found.values, cycles));
+      const bool cut = AddCycles(std::move(cycles)) || !pending_.empty();
+      if (improved && !cut && found.status == LinearStatus::kOptimal) {
+        best_.bound = best_.cost;
+        return;
+      }
+      if (found.status == LinearStatus::kStopped) {
+        if (owner_.SecondsLeft() > 0) owner_.counts_.out_of_work = true;
+        return;
+      }
+      if (!cut) {
+        // Neither better nor excluded: the solver's tolerances, not ours.
+        owner_.counts_.out_of_work = true;
+        return;
+      }
+      // A choice with those cycles mended may be better than what there is.
+      std::vector<double> prices(costs_);
+      for (size_t j = 0; j < prices.size(); ++j) prices[j] *= 1 - found.values[j];
+      Improve(Search(prices));
+      Flush(solver);
+      if (Proven()) return;
+    }
+  }
+
+  PartSolver& owner_;
+  const ChoiceProblem& p_;
+  std::vector<uint32_t> column_;  // by e-node
+  std::vector<uint32_t> nodes_;   // by column
+  std::vector<double> costs_;     // by column, scaled
+  std::vector<uint32_t> component_;
+  double scale_ = 1;
+  double step_ = 0;   // what two different costs differ by at least; 0 when unknown
+  double least_ = 0;  // no choice costs less
+  ChoiceAnswer best_;
+  std::set<Cycle> seen_cycles_;
+  std::vector<LinearRow> pending_;
+};
+
+void PartSolver::SetBounds(std::vector<NodeBound> bounds, LazyNodeBounds lazy) {
+  bounds_ = std::move(bounds);
+  lazy_ = std::move(lazy);
+}
+
+double PartSolver::SecondsLeft() {
+  if (!limits_.deadline) return kInfinity;
+  const std::chrono::duration<double> left = *limits_.deadline - std::chrono::steady_clock::now();
+  counts_.out_of_time |= left.count() <= 0;
+  return left.count();
+}
+
+ChoiceAnswer PartSolver::Solve(ChoiceProblem p) {
+  ReducedChoice reduced = Reduce(p, bounded() ? Reductions::kFeasibility : Reductions::kAll);
+  if (!reduced_size_) {
+    reduced_size_.emplace(0, 0);
+    for (const auto& nodes : p.class_nodes) {
+      reduced_size_->first += !nodes.empty();
+      reduced_size_->second += nodes.size();
+    }
+  }
+  ChoiceAnswer answer;
+  if (!reduced.feasible) {
+    answer.infeasible = true;
+    return answer;
+  }
+  if (bounded()) {
+    ++counts_.parts;
+    return Part(*this, p).Solve();
+  }
+  answer.feasible = true;
+  answer.cost = answer.bound = reduced.fixed_cost;
+  answer.choice = std::move(reduced.decided);
+  for (const ChoicePart& part : Split(p)) {
+    ++counts_.parts;
+    const ChoiceAnswer own = Part(*this, part.problem).Solve();
+    answer.feasible &= own.feasible;
+    answer.infeasible |= own.infeasible;
+    answer.cost += own.cost;
+    answer.bound += own.bound;
+    if (!own.feasible) continue;
+    for (uint32_t c = 0; c < own.choice.size(); ++c) {
+      if (own.choice[c] != kNone) answer.choice[part.classes[c]] = part.nodes[own.choice[c]];
+    }
+  }
+  return answer;
+}
+
+}  // namespace l3c::egraph
