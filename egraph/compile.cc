@@ -110,7 +110,7 @@ std::optional<uint32_t> Compiler::QueryExpr(uint32_t expr) {
   if (auto it = variables_.find(name); it != variables_.end()) return it->second;
   if (const EGraph::Global* global = graph_.FindGlobal(name)) {
     const uint32_t node = NewNode(offset, global->sort);
-    if (graph_.sort(global->sort).is_equality) {
+    if (graph_.sort(global->sort).is_equality || graph_.sort(global->sort).moves) {
       nodes_[node].global = global->value;
     } else {
       nodes_[node].constant = global->value;
@@ -167,6 +167,10 @@ std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
     atoms_.push_back({f, std::move(args)});
     return output;
   }
+  if (args.size() > EGraph::kMaxArity) {
+    Error(list.begin, "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
+    return std::nullopt;
+  }
   PendingPrimitive primitive;
   primitive.name = name;
   primitive.offset = list.begin;
@@ -205,25 +209,20 @@ bool Compiler::AddFact(uint32_t expr) {
 }
 
 bool Compiler::AddPattern(uint32_t expr) {
-  const uint32_t offset = doc_.node(expr).begin;
   const size_t atoms = atoms_.size();
-  if (!doc_.IsList(expr) || doc_.node(expr).child_count == 0) {
-    return Error(offset, "a rewrite starts from a call of a constructor");
-  }
-  const std::optional<uint32_t> root = QueryCall(expr);
+  const std::optional<uint32_t> root = QueryExpr(expr);
   if (!root) return false;
-  if (atoms_.size() == atoms || atoms_.back().columns.back() != *root ||
-      graph_.function(atoms_.back().function).kind != FunctionKind::kConstructor) {
-    return Error(offset, "a rewrite starts from a call of a constructor");
-  }
   pattern_root_ = *root;
-  pattern_atom_ = atoms_.size() - 1;
+  pattern_offset_ = doc_.node(expr).begin;
+  if (atoms_.size() > atoms && atoms_.back().columns.back() == *root) {
+    pattern_atom_ = atoms_.size() - 1;
+  }
   return true;
 }
 
 bool Compiler::Fits(const Primitive& primitive, const std::vector<SortId>& args, SortId output,
                     SortId* any) const {
-  if (primitive.inputs.size() != args.size()) return false;
+  if (!primitive.Takes(args.size())) return false;
   *any = SortId{};
   const auto agrees = [&](SortId declared, SortId actual) {
     if (!actual.valid()) return true;
@@ -232,7 +231,7 @@ bool Compiler::Fits(const Primitive& primitive, const std::vector<SortId>& args,
     return *any == actual;
   };
   for (size_t i = 0; i < args.size(); ++i) {
-    if (!agrees(primitive.inputs[i], args[i])) return false;
+    if (!agrees(primitive.Input(i), args[i])) return false;
   }
   return agrees(primitive.output, output);
 }
@@ -266,7 +265,7 @@ bool Compiler::Narrow(PendingPrimitive& p, bool* progress) {
     return SetSort(node, sort, p.offset);
   };
   for (size_t i = 0; i < p.args.size(); ++i) {
-    if (!settle(p.args[i], primitive.inputs[i])) return false;
+    if (!settle(p.args[i], primitive.Input(i))) return false;
   }
   if (!settle(p.output, primitive.output)) return false;
   if (complete) {
@@ -360,7 +359,12 @@ bool Compiler::FinishQuery(Query* query) {
     const uint32_t node = variables_.at(name);
     names_.emplace(name, Typed{ToOperand(node), nodes_[Root(node)].sort});
   }
-  if (pattern_root_) root_ = {ToOperand(*pattern_root_), nodes_[Root(*pattern_root_)].sort};
+  if (pattern_root_) {
+    root_ = {ToOperand(*pattern_root_), nodes_[Root(*pattern_root_)].sort};
+    if (!graph_.sort(root_.sort).is_equality) {
+      return Error(pattern_offset_, "values of " + SortName(root_.sort) + " cannot be united");
+    }
+  }
   query->slot_sorts = slot_sorts_;
   query->presets = presets_;
   return true;
@@ -397,10 +401,6 @@ std::optional<Compiler::Typed> Compiler::ActionCall(uint32_t expr, SortId wanted
   Action action;
   if (const FunctionId f = graph_.FindFunction(name); f.valid()) {
     const Function& function = graph_.function(f);
-    if (only_primitives_) {
-      Error(list.begin, "only primitives can be used here");
-      return std::nullopt;
-    }
     if (function.kind == FunctionKind::kFunction && !allow_reads_) {
       Error(list.begin, "the value of function '" + function.name +
                             "' cannot be read by an action; read it in a premise");
@@ -429,21 +429,114 @@ std::optional<Compiler::Typed> Compiler::ActionCall(uint32_t expr, SortId wanted
     actions_.push_back(std::move(action));
     return result;
   }
+  return ActionPrimitive(expr, wanted);
+}
+
+const std::vector<SortId>& Compiler::PossibleSorts(uint32_t expr) {
+  if (auto it = possible_sorts_.find(expr); it != possible_sorts_.end()) return it->second;
+  std::vector<SortId> sorts;
+  if (const std::optional<Typed> literal = Literal(expr)) {
+    sorts.push_back(literal->sort);
+  } else if (!doc_.IsList(expr)) {
+    const std::string_view name = doc_.Text(expr);
+    if (auto it = names_.find(name); it != names_.end()) {
+      sorts.push_back(it->second.sort);
+    } else if (const EGraph::Global* global = graph_.FindGlobal(name)) {
+      sorts.push_back(global->sort);
+    }
+  } else if (doc_.IsSymbol(doc_.child(expr, 0))) {
+    const std::string_view name = doc_.Text(doc_.child(expr, 0));
+    const uint32_t given = doc_.node(expr).child_count - 1;
+    if (const FunctionId f = graph_.FindFunction(name); f.valid()) {
+      sorts.push_back(graph_.function(f).output);
+    } else {
+      for (uint32_t p : graph_.FindPrimitives(name)) {
+        const Primitive& primitive = graph_.primitives()[p];
+        if (!primitive.Takes(given)) continue;
+        bool fits = true;
+        std::vector<SortId> outputs{primitive.output};
+        for (uint32_t i = 0; i < given && fits; ++i) {
+          const std::vector<SortId>& arg = PossibleSorts(doc_.child(expr, i + 1));
+          if (primitive.Input(i) == kAnySort) {
+            if (primitive.output == kAnySort) outputs = arg;
+          } else {
+            fits = std::find(arg.begin(), arg.end(), primitive.Input(i)) != arg.end();
+          }
+        }
+        if (fits) sorts.insert(sorts.end(), outputs.begin(), outputs.end());
+      }
+      std::sort(sorts.begin(), sorts.end());
+      sorts.erase(std::unique(sorts.begin(), sorts.end()), sorts.end());
+    }
+  }
+  return possible_sorts_.emplace(expr, std::move(sorts)).first->second;
+}
+
+std::optional<Compiler::Typed> Compiler::ActionPrimitive(uint32_t expr, SortId wanted) {
+  const Document::Node& list = doc_.node(expr);
+  const std::string_view name = doc_.Text(doc_.child(expr, 0));
+  const uint32_t given = list.child_count - 1;
   const auto overloads = graph_.FindPrimitives(name);
   if (overloads.empty()) {
-    Error(doc_.node(head).begin, Unknown("function or primitive", name));
+    Error(doc_.node(doc_.child(expr, 0)).begin, Unknown("function or primitive", name));
     return std::nullopt;
   }
+  if (given > EGraph::kMaxArity) {
+    Error(list.begin, "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
+    return std::nullopt;
+  }
+  // What the arguments can be settles the overload, or else what the result must be.
+  std::vector<uint32_t> candidates;
+  for (uint32_t p : overloads) {
+    if (graph_.primitives()[p].Takes(given)) candidates.push_back(p);
+  }
+  const auto keep = [&](auto&& fits) {
+    std::vector<uint32_t> kept;
+    for (uint32_t p : candidates) {
+      if (fits(graph_.primitives()[p])) kept.push_back(p);
+    }
+    if (!kept.empty()) candidates = std::move(kept);
+  };
+  if (candidates.size() > 1) {
+    keep([&](const Primitive& p) {
+      for (uint32_t i = 0; i < given; ++i) {
+        if (p.Input(i) == kAnySort) continue;
+        const std::vector<SortId>& arg = PossibleSorts(doc_.child(expr, i + 1));
+        if (std::find(arg.begin(), arg.end(), p.Input(i)) == arg.end()) return false;
+      }
+      return true;
+    });
+  }
+  if (candidates.size() > 1 && wanted.valid()) {
+    keep([&](const Primitive& p) { return p.output == wanted || p.output == kAnySort; });
+  }
+  Action action;
   std::vector<SortId> sorts;
-  for (uint32_t i = 1; i < list.child_count; ++i) {
-    const std::optional<Typed> arg = AddExpression(doc_.child(expr, i));
+  SortId any_sort = wanted;
+  for (uint32_t i = 0; i < given; ++i) {
+    // The sort wanted of an argument, where the overloads that are left agree.
+    SortId of_argument;
+    for (size_t c = 0; c < candidates.size(); ++c) {
+      const SortId input = graph_.primitives()[candidates[c]].Input(i);
+      const SortId sort = input == kAnySort ? any_sort : input;
+      if (c != 0 && sort != of_argument) {
+        of_argument = SortId{};
+        break;
+      }
+      of_argument = sort;
+    }
+    const std::optional<Typed> arg = AddExpression(doc_.child(expr, i + 1), of_argument);
     if (!arg) return std::nullopt;
     action.args.push_back(arg->operand);
     sorts.push_back(arg->sort);
+    if (!candidates.empty() && graph_.primitives()[candidates[0]].Input(i) == kAnySort) {
+      any_sort = arg->sort;
+    }
+    keep([&](const Primitive& p) { return p.Input(i) == arg->sort || p.Input(i) == kAnySort; });
   }
   SortId any;
   const Primitive* chosen = nullptr;
-  for (uint32_t c : overloads) {
+  for (uint32_t c : candidates) {
     const Primitive& primitive = graph_.primitives()[c];
     if (!Fits(primitive, sorts, SortId{}, &any)) continue;
     const SortId output = primitive.output == kAnySort ? any : primitive.output;
@@ -474,7 +567,7 @@ std::optional<Compiler::Typed> Compiler::AddExpression(uint32_t expr, SortId wan
   const std::string_view name = doc_.Text(expr);
   if (auto it = names_.find(name); it != names_.end()) return it->second;
   if (const EGraph::Global* global = graph_.FindGlobal(name)) {
-    if (!graph_.sort(global->sort).is_equality) {
+    if (!graph_.sort(global->sort).is_equality && !graph_.sort(global->sort).moves) {
       return Typed{Operand::Constant(global->value), global->sort};
     }
     // A constructor-like constant: the class is found again when the action runs.
@@ -513,7 +606,10 @@ bool Compiler::AddRewriteTo(uint32_t expr) {
 }
 
 bool Compiler::AddSubsumePattern() {
-  const PendingAtom& atom = atoms_[pattern_atom_];
+  if (!pattern_atom_) {
+    return Error(pattern_offset_, "only a call of a constructor can be subsumed");
+  }
+  const PendingAtom& atom = atoms_[*pattern_atom_];
   Action action;
   action.kind = Action::Kind::kSubsume;
   action.function = atom.function;

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "egraph/egraph.h"
 #include "egraph/names.h"
 #include "egraph/rule.h"
@@ -36,7 +37,8 @@ class Compiler {
 
   // --- The query: add facts, then finish it once.
   bool AddFact(uint32_t expr);
-  // The left-hand side of a rewrite, a function call; its class is what Root() gives.
+  // The left-hand side of a rewrite, whose class the other side joins: a call, or a variable that
+  // facts bind.
   bool AddPattern(uint32_t expr);
   bool FinishQuery(Query* query);
 
@@ -58,8 +60,6 @@ class Compiler {
   // Reading the value of a function is an error inside rules: the rule would not run again when
   // the value changes.
   void AllowReads() { allow_reads_ = true; }
-  // Only primitives, as in merges.
-  void OnlyPrimitives() { only_primitives_ = true; }
 
   std::vector<Action> TakeActions() { return std::move(actions_); }
   std::vector<SortId> TakeSlotSorts() { return std::move(slot_sorts_); }
@@ -103,6 +103,9 @@ class Compiler {
   bool CheckBound();
   Operand ToOperand(uint32_t node);
   std::optional<Typed> Literal(uint32_t expr);
+  // The sorts that a value read from `expr` can have, by the overloads of primitives in it.
+  const std::vector<SortId>& PossibleSorts(uint32_t expr);
+  std::optional<Typed> ActionPrimitive(uint32_t expr, SortId wanted);
   std::optional<Typed> ActionCall(uint32_t expr, SortId wanted, const Typed* join_class);
   std::optional<std::vector<Operand>> CallArguments(uint32_t expr, FunctionId f);
   bool CheckArity(uint32_t expr, FunctionId f, uint32_t extra);
@@ -120,13 +123,14 @@ class Compiler {
   std::vector<PendingPrimitive> primitives_;
   std::optional<uint32_t> pattern_root_;  // node
   Typed root_;
-  size_t pattern_atom_ = 0;
+  uint32_t pattern_offset_ = 0;
+  std::optional<size_t> pattern_atom_;  // the call, where it is one of a table
   NameViewMap<Typed> names_;
   std::vector<SortId> slot_sorts_;
   std::vector<Query::Preset> presets_;
   std::vector<Action> actions_;
+  absl::flat_hash_map<uint32_t, std::vector<SortId>> possible_sorts_;  // by expression
   bool allow_reads_ = false;
-  bool only_primitives_ = false;
 };
 
 }  // namespace l3c::egraph

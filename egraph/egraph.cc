@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "egraph/big.h"
+
 namespace l3c::egraph {
 namespace {
 
@@ -20,6 +22,18 @@ constexpr uint32_t kMinDeadToCompact = 256;
 // passes in the time of one lookup.
 constexpr uint32_t kScannedRounds = 10;
 constexpr size_t kScanPerLookup = 32;
+
+// The shortest decimal digits that read back as the same number, without an exponent, and always
+// with a point: a literal of f64 shows that it is none of i64.
+std::string FormatF64(double d) {
+  if (std::isnan(d)) return "NaN";
+  if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
+  char buffer[400];
+  const auto end = std::to_chars(buffer, buffer + sizeof buffer, d, std::chars_format::fixed).ptr;
+  std::string text(buffer, end);
+  if (text.find('.') == std::string::npos) text += ".0";
+  return text;
+}
 
 }  // namespace
 
@@ -44,7 +58,9 @@ std::optional<Numerics> ParseNumerics(std::string_view name) {
 
 EGraph::EGraph() {
   DeclareSort("Unit");
-  for (std::string_view name : {"bool", "i64", "f64", "String"}) DeclareSort(name);
+  for (std::string_view name : {"bool", "i64", "f64", "String", "BigInt", "BigRat"}) {
+    DeclareSort(name);
+  }
   for (Sort& sort : sorts_) sort.is_equality = false;
   DeclareRuleset("");
   // The two ids of provenance that are no rules.
@@ -56,6 +72,7 @@ EGraph::EGraph() {
     rule_clock_.push_back(0);
   }
   RegisterBuiltinPrimitives(*this);
+  RegisterBigPrimitives(*this);
 }
 
 // --- Declarations
@@ -64,7 +81,24 @@ SortId EGraph::DeclareSort(std::string_view name) {
   const SortId id{static_cast<uint32_t>(sorts_.size())};
   [[maybe_unused]] const bool fresh = sort_by_name_.emplace(name, id).second;
   assert(fresh && "sort declared twice");
-  sorts_.push_back({std::string(name), true});
+  Sort sort;
+  sort.name = name;
+  sort.is_equality = true;
+  sorts_.push_back(std::move(sort));
+  return id;
+}
+
+SortId EGraph::DeclareContainer(std::string_view name, ContainerKind kind,
+                                std::span<const SortId> parameters) {
+  const SortId id = DeclareSort(name);
+  Sort& declared = sorts_[id.index];
+  declared.is_equality = false;
+  declared.container = kind;
+  declared.parameters.assign(parameters.begin(), parameters.end());
+  for (SortId parameter : parameters) {
+    declared.moves |= sorts_[parameter.index].is_equality || sorts_[parameter.index].moves;
+  }
+  RegisterContainerPrimitives(*this, id);
   return id;
 }
 
@@ -88,6 +122,7 @@ FunctionId EGraph::DeclareConstructor(std::string_view name, std::span<const Sor
   f.output = output;
   f.cost = options.cost;
   f.extractable = options.extractable;
+  f.hidden = options.hidden;
   return DeclareTable(std::move(f));
 }
 
@@ -131,19 +166,37 @@ RulesetId EGraph::DeclareRuleset(std::string_view name) {
   [[maybe_unused]] const bool fresh = ruleset_by_name_.emplace(name, id).second;
   assert(fresh && "ruleset declared twice");
   ruleset_names_.emplace_back(name);
+  ruleset_members_.push_back({id});
+  ruleset_combined_.push_back(0);
+  return id;
+}
+
+RulesetId EGraph::DeclareCombinedRuleset(std::string_view name,
+                                         std::span<const RulesetId> members) {
+  const RulesetId id = DeclareRuleset(name);
+  std::vector<RulesetId>& all = ruleset_members_[id.index];
+  all.clear();
+  for (RulesetId member : members) {
+    const std::span<const RulesetId> parts = RulesetMembers(member);
+    all.insert(all.end(), parts.begin(), parts.end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  ruleset_combined_.back() = 1;
   return id;
 }
 
 void EGraph::RegisterPrimitive(std::string_view name, std::span<const SortId> inputs, SortId output,
-                               PrimitiveFn fn) {
+                               PrimitiveFn fn, uint32_t repeated) {
   primitives_by_name_[name].push_back(static_cast<uint32_t>(primitives_.size()));
   primitives_.push_back({std::string(name), std::vector<SortId>(inputs.begin(), inputs.end()),
-                         output, std::move(fn)});
+                         output, std::move(fn), repeated});
 }
 
 void EGraph::RegisterPrimitive(std::string_view name, std::initializer_list<SortId> inputs,
-                               SortId output, PrimitiveFn fn) {
-  RegisterPrimitive(name, std::span(inputs.begin(), inputs.size()), output, std::move(fn));
+                               SortId output, PrimitiveFn fn, uint32_t repeated) {
+  RegisterPrimitive(name, std::span(inputs.begin(), inputs.size()), output, std::move(fn),
+                    repeated);
 }
 
 SortId EGraph::FindSort(std::string_view name) const {
@@ -220,6 +273,29 @@ Value EGraph::String(std::string_view s) {
 
 const std::string& EGraph::AsString(Value v) const { return strings_[v.bits]; }
 
+Value EGraph::Container(SortId sort, std::vector<Value> elements) const {
+  NormalizeElements(sorts_[sort.index].container, &elements);
+  return containers_.Intern(sort, elements);
+}
+
+Value EGraph::CanonicalContainer(SortId sort, Value v) const {
+  // A container is looked at once after every union.
+  const uint64_t now = unions_.size();
+  if (const std::optional<Value> known = containers_.CanonicalSince(v, now)) return *known;
+  const std::span<const Value> elements = containers_.Elements(v);
+  std::vector<Value> moved(elements.begin(), elements.end());
+  bool changed = false;
+  for (size_t i = 0; i < moved.size(); ++i) {
+    const Value canonical = Canonical(ElementSort(sort, i), moved[i]);
+    changed |= canonical != moved[i];
+    moved[i] = canonical;
+  }
+  const Value canonical = changed ? Container(sort, std::move(moved)) : v;
+  containers_.SetCanonical(v, canonical, now);
+  if (changed) containers_.SetCanonical(canonical, canonical, now);
+  return canonical;
+}
+
 // --- E-nodes and facts
 
 Value EGraph::NewClass(SortId sort) {
@@ -231,7 +307,7 @@ Value EGraph::NewClass(SortId sort) {
 void EGraph::Canonicalize(const Function& f, std::span<const Value> args, uint32_t* out) const {
   assert(args.size() == f.inputs.size());
   for (size_t i = 0; i < args.size(); ++i) {
-    out[i] = sorts_[f.inputs[i].index].is_equality ? union_find_.Find(args[i].bits) : args[i].bits;
+    out[i] = Canonical(f.inputs[i], args[i]).bits;
   }
 }
 
@@ -431,12 +507,16 @@ void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
   Table& table = tables_[id.index];
   uint32_t columns[kMaxArity + 1];
   uint32_t count = 0;
-  for (uint32_t i = 0; i < f.inputs.size(); ++i) {
-    if (sorts_[f.inputs[i].index].is_equality) columns[count++] = i;
+  uint32_t containers[kMaxArity + 1];
+  uint32_t container_count = 0;
+  for (uint32_t i = 0; i <= f.inputs.size(); ++i) {
+    const Sort& sort = sorts_[(i < f.inputs.size() ? f.inputs[i] : f.output).index];
+    if (sort.is_equality) columns[count++] = i;
+    if (sort.moves) containers[container_count++] = i;
   }
-  if (sorts_[f.output.index].is_equality) columns[count++] = table.arguments();
 
-  if (!dirty.empty()) {
+  // Which containers hold a class is not indexed: their tables are always scanned.
+  if (!dirty.empty() && container_count == 0) {
     for (uint32_t k = 0; k < count; ++k) {
       const ColumnIndex& index = table.Index(uint64_t{1} << columns[k]);
       for (uint32_t id_of_class : dirty) {
@@ -454,6 +534,12 @@ void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
     bool stale = false;
     for (uint32_t k = 0; k < count; ++k) {
       stale |= !union_find_.IsRoot(table.Get(row, columns[k]));
+    }
+    for (uint32_t k = 0; k < container_count && !stale; ++k) {
+      const uint32_t c = containers[k];
+      const Value value{table.Get(row, c)};
+      stale = table.IsLive(row) &&
+              Canonical(c < f.inputs.size() ? f.inputs[c] : f.output, value) != value;
     }
     if (stale && table.IsLive(row)) RebuildRow(id, row);
     if (failure_) return;
@@ -497,7 +583,7 @@ size_t EGraph::ClassCount() const {
 
 size_t EGraph::Bytes() const {
   size_t bytes = union_find_.Bytes() + class_sorts_.capacity() * sizeof(uint32_t) +
-                 unions_.capacity() * sizeof(UnionRecord) +
+                 unions_.capacity() * sizeof(UnionRecord) + containers_.Bytes() +
                  dirty_classes_.capacity() * sizeof(uint32_t) + string_bytes_;
   bytes += large_ints_.capacity() * 3 * sizeof(int64_t) + floats_.capacity() * 3 * sizeof(double);
   for (const Table& table : tables_) bytes += table.Bytes();
@@ -526,30 +612,25 @@ std::string EGraph::DescribeValue(SortId sort, Value v) const {
   if (sort == kUnit) return "()";
   if (sort == kBool) return AsBool(v) ? "true" : "false";
   if (sort == kI64) return std::to_string(AsI64(v));
-  if (sort == kF64) {
-    const double d = AsF64(v);
-    if (std::isnan(d)) return "NaN";
-    if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
-    char buffer[32];
-    auto end = std::to_chars(buffer, buffer + sizeof buffer, d).ptr;
-    std::string text(buffer, end);
-    // A literal of f64 always shows that it is none of i64.
-    if (text.find_first_of(".e") == std::string::npos) text += ".0";
-    return text;
-  }
+  if (sort == kF64) return FormatF64(AsF64(v));
   if (sort == kString) {
     std::string text = "\"";
     for (char c : AsString(v)) {
       if (c == '"' || c == '\\') text += '\\';
-      if (c == '\n') {
-        text += "\\n";
-      } else {
-        text += c;
-      }
+      text += c;
     }
     return text + '"';
   }
-  return "c" + std::to_string(Find(v).bits);
+  if (sort == kBigInt || sort == kBigRat) return DescribeBig(*this, sort, v);
+  const Sort& s = sorts_[sort.index];
+  if (!s.is_container()) return "c" + std::to_string(Find(v).bits);
+  std::string text = "(" + std::string(ContainerConstructor(s.container));
+  const std::span<const Value> elements = Elements(v);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    text += ' ';
+    text += DescribeValue(ElementSort(sort, i), elements[i]);
+  }
+  return text + ')';
 }
 
 std::string EGraph::DescribeRow(FunctionId id, uint32_t row) const {

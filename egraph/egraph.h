@@ -37,6 +37,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "egraph/containers.h"
 #include "egraph/ids.h"
 #include "egraph/names.h"
 #include "egraph/numerics.h"
@@ -51,7 +52,8 @@ class EGraph;
 // What becomes of a second value set for the same arguments.
 class Merge {
  public:
-  // Gives the value to keep. May intern base values; must not touch tables.
+  // Gives the value to keep. May intern base values, read tables and add e-nodes; must not set, unite
+  // or remove.
   using Fn = std::function<std::optional<Value>(EGraph&, Value old_value, Value new_value)>;
   enum class Kind : uint8_t { kUnion, kAssertEqual, kMin, kMax, kOr, kAnd, kCustom };
 
@@ -76,6 +78,12 @@ class Merge {
 struct Sort {
   std::string name;
   bool is_equality = false;  // its values are e-classes
+  // Containers: their values move when the classes in them are united.
+  bool moves = false;
+  ContainerKind container = ContainerKind::kNone;
+  std::vector<SortId> parameters;  // of the container: elements, or key and value, or first, second
+
+  bool is_container() const { return container != ContainerKind::kNone; }
 };
 
 enum class FunctionKind : uint8_t { kConstructor, kFunction, kRelation };
@@ -87,12 +95,14 @@ struct Function {
   SortId output;
   double cost = 1;          // constructors: `:cost`, what DeclaredCosts (extract/cost.h) charges
   bool extractable = true;  // constructors: false keeps its e-nodes out of views
+  bool hidden = false;      // left out of listings of all tables
   Merge merge = Merge::Union();
 };
 
 struct ConstructorOptions {
   double cost = 1;
   bool extractable = true;
+  bool hidden = false;
 };
 
 // A primitive reads its arguments and gives a value, or nothing: in a premise that is "no match",
@@ -105,6 +115,19 @@ struct Primitive {
   std::vector<SortId> inputs;  // kAnySort: see ids.h
   SortId output;
   PrimitiveFn fn;
+  // The last `repeated` inputs may stand any number of times, also none.
+  uint32_t repeated = 0;
+
+  // Whether it can be called with that many arguments; the sort that argument `i` must have.
+  bool Takes(size_t arguments) const {
+    const size_t fixed = inputs.size() - repeated;
+    if (repeated == 0) return arguments == fixed;
+    return arguments >= fixed && (arguments - fixed) % repeated == 0;
+  }
+  SortId Input(size_t i) const {
+    const size_t fixed = inputs.size() - repeated;
+    return i < fixed ? inputs[i] : inputs[fixed + (i - fixed) % repeated];
+  }
 };
 
 // Why two classes are one: `a` and `b` as they were when the union was asked for.
@@ -123,6 +146,9 @@ class EGraph {
   // --- Declarations. Names are unique over sorts, and over functions and primitives; a second
   // declaration of a name is a caller's bug (text reports it as an error).
   SortId DeclareSort(std::string_view name);
+  // A sort of containers over `parameters`, with its primitives (containers.h).
+  SortId DeclareContainer(std::string_view name, ContainerKind kind,
+                          std::span<const SortId> parameters);
   FunctionId DeclareConstructor(std::string_view name, std::span<const SortId> inputs,
                                 SortId output, ConstructorOptions options = {});
   FunctionId DeclareConstructor(std::string_view name, std::initializer_list<SortId> inputs,
@@ -131,14 +157,22 @@ class EGraph {
                              Merge merge);
   FunctionId DeclareFunction(std::string_view name, std::initializer_list<SortId> inputs,
                              SortId output, Merge merge);
+  void SetHidden(FunctionId f, bool hidden) { functions_[f.index].hidden = hidden; }
   FunctionId DeclareRelation(std::string_view name, std::span<const SortId> inputs);
   FunctionId DeclareRelation(std::string_view name, std::initializer_list<SortId> inputs);
   RulesetId DeclareRuleset(std::string_view name);
+  // A ruleset of the rules that its members have, then and later. It gets no rules of its own.
+  RulesetId DeclareCombinedRuleset(std::string_view name, std::span<const RulesetId> members);
+  // The plain rulesets that running `id` runs, itself where it is one, by id.
+  std::span<const RulesetId> RulesetMembers(RulesetId id) const {
+    return ruleset_members_[id.index];
+  }
+  bool IsCombined(RulesetId id) const { return ruleset_combined_[id.index] != 0; }
   // A primitive may be overloaded: several signatures under one name.
   void RegisterPrimitive(std::string_view name, std::span<const SortId> inputs, SortId output,
-                         PrimitiveFn fn);
+                         PrimitiveFn fn, uint32_t repeated = 0);
   void RegisterPrimitive(std::string_view name, std::initializer_list<SortId> inputs, SortId output,
-                         PrimitiveFn fn);
+                         PrimitiveFn fn, uint32_t repeated = 0);
 
   // By name; an invalid id when there is none.
   SortId FindSort(std::string_view name) const;
@@ -166,6 +200,15 @@ class EGraph {
   int64_t AsI64(Value v) const;
   double AsF64(Value v) const;
   const std::string& AsString(Value v) const;
+  // Containers: equal contents have equal bits, within one sort. Elements of sets, multisets and
+  // keys of maps are put in order here.
+  Value Container(SortId sort, std::vector<Value> elements) const;
+  std::span<const Value> Elements(Value container) const { return containers_.Elements(container); }
+  // The sort of element `i`.
+  SortId ElementSort(SortId container, size_t i) const {
+    const std::vector<SortId>& parameters = sorts_[container.index].parameters;
+    return parameters[i % parameters.size()];
+  }
 
   // --- E-nodes and facts. Arguments need not be canonical.
   // The class of the e-node, which is created when absent.
@@ -186,9 +229,12 @@ class EGraph {
 
   // --- Equality.
   Value Find(Value class_id) const { return Value{union_find_.Find(class_id.bits)}; }
-  // Find() for equality sorts, the value itself for base sorts.
+  // Find() for equality sorts, the value itself for base sorts; containers have their elements
+  // made canonical.
   Value Canonical(SortId sort, Value v) const {
-    return sorts_[sort.index].is_equality ? Find(v) : v;
+    const Sort& s = sorts_[sort.index];
+    if (s.is_equality) return Find(v);
+    return s.moves ? CanonicalContainer(sort, v) : v;
   }
   // True when the two were different classes. Both must be of one sort.
   bool Union(Value a, Value b);
@@ -265,6 +311,7 @@ class EGraph {
   std::optional<Value> MergedValue(FunctionId f, uint32_t row, Value old_value, Value new_value,
                                    RuleId rule);
   bool UnionAs(Value a, Value b, RuleId rule);
+  Value CanonicalContainer(SortId sort, Value v) const;
   std::string DescribeRow(FunctionId f, uint32_t row) const;
   void RebuildRow(FunctionId f, uint32_t row);
   // Rebuilds the rows that name one of the classes in `dirty`, or, if that is empty, all stale rows
@@ -276,6 +323,8 @@ class EGraph {
   std::vector<Table> tables_;
   std::vector<Primitive> primitives_;
   std::vector<std::string> ruleset_names_;
+  std::vector<std::vector<RulesetId>> ruleset_members_;
+  std::vector<uint8_t> ruleset_combined_;
   std::vector<std::shared_ptr<const Rule>> rules_;  // shared by copies of the graph
   NameMap<SortId> sort_by_name_;
   NameMap<FunctionId> function_by_name_;
@@ -290,6 +339,7 @@ class EGraph {
   std::deque<std::string> strings_;
   NameMap<uint32_t> string_index_;
   size_t string_bytes_ = 0;
+  mutable ContainerPool containers_;  // making a value canonical may intern it
 
   UnionFind union_find_;
   std::vector<uint32_t> class_sorts_;

@@ -17,6 +17,9 @@ namespace {
 using Args = std::span<const Value>;
 using Result = std::optional<Value>;
 
+// Longer strings are nothing.
+constexpr size_t kMaxString = size_t{1} << 24;
+
 template <typename Op>  // std::optional<int64_t>(int64_t, int64_t)
 void I64Binary(EGraph& g, std::string_view name, Op op) {
   g.RegisterPrimitive(name, {kI64, kI64}, kI64, [op](EGraph& e, Args a) -> Result {
@@ -46,6 +49,26 @@ template <typename Op>  // double(double)
 void F64Unary(EGraph& g, std::string_view name, Op op) {
   g.RegisterPrimitive(name, {kF64}, kF64,
                       [op](EGraph& e, Args a) -> Result { return e.F64(op(e.AsF64(a[0]))); });
+}
+
+using OptReal = std::optional<double>;
+
+template <typename Op>  // OptReal(double, double)
+void F64Partial(EGraph& g, std::string_view name, Op op) {
+  g.RegisterPrimitive(name, {kF64, kF64}, kF64, [op](EGraph& e, Args a) -> Result {
+    const OptReal r = op(e.AsF64(a[0]), e.AsF64(a[1]));
+    if (!r) return std::nullopt;
+    return e.F64(*r);
+  });
+}
+
+template <typename Op>  // OptReal(double)
+void F64UnaryPartial(EGraph& g, std::string_view name, Op op) {
+  g.RegisterPrimitive(name, {kF64}, kF64, [op](EGraph& e, Args a) -> Result {
+    const OptReal r = op(e.AsF64(a[0]));
+    if (!r) return std::nullopt;
+    return e.F64(*r);
+  });
 }
 
 // `name` as a premise and `bool-name` as a value, on both number sorts.
@@ -111,6 +134,7 @@ void RegisterI64(EGraph& g) {
             [](int64_t a, int64_t b) { return b < 0 || b > 63 ? OptInt() : OptInt(a >> b); });
   I64Unary(g, "abs", [](int64_t a) { return a < 0 ? CheckedSub(0, a) : OptInt(a); });
   I64Unary(g, "-", [](int64_t a) { return CheckedSub(0, a); });
+  I64Unary(g, "not-i64", [](int64_t a) { return OptInt(~a); });
   I64Unary(g, "log2", [](int64_t a) {
     return a <= 0 ? OptInt() : OptInt(std::bit_width(static_cast<uint64_t>(a)) - 1);
   });
@@ -123,16 +147,17 @@ void RegisterF64(EGraph& g) {
   F64Binary(g, "+", [](double a, double b) { return a + b; });
   F64Binary(g, "-", [](double a, double b) { return a - b; });
   F64Binary(g, "*", [](double a, double b) { return a * b; });
-  F64Binary(g, "/", [](double a, double b) { return a / b; });
-  F64Binary(g, "%", [](double a, double b) { return std::fmod(a, b); });
+  F64Partial(g, "/", [](double a, double b) { return b == 0 ? OptReal() : OptReal(a / b); });
+  F64Partial(g, "%",
+             [](double a, double b) { return b == 0 ? OptReal() : OptReal(std::fmod(a, b)); });
   F64Binary(g, "^", [](double a, double b) { return std::pow(a, b); });
   F64Binary(g, "min", [](double a, double b) { return std::min(a, b); });
   F64Binary(g, "max", [](double a, double b) { return std::max(a, b); });
   F64Unary(g, "abs", [](double a) { return std::fabs(a); });
   F64Unary(g, "neg", [](double a) { return -a; });
-  F64Unary(g, "sqrt", [](double a) { return std::sqrt(a); });
+  F64UnaryPartial(g, "sqrt", [](double a) { return a >= 0 ? OptReal(std::sqrt(a)) : OptReal(); });
   F64Unary(g, "exp", [](double a) { return std::exp(a); });
-  F64Unary(g, "log", [](double a) { return std::log(a); });
+  F64UnaryPartial(g, "log", [](double a) { return a > 0 ? OptReal(std::log(a)) : OptReal(); });
   F64Unary(g, "log2", [](double a) { return std::log2(a); });
   F64Unary(g, "ceil", [](double a) { return std::ceil(a); });
   F64Unary(g, "floor", [](double a) { return std::floor(a); });
@@ -146,11 +171,16 @@ void RegisterF64(EGraph& g) {
 
 void RegisterBool(EGraph& g) {
   BoolBinary(g, "and", [](bool a, bool b) { return a && b; });
-  BoolBinary(g, "or", [](bool a, bool b) { return a || b; });
   BoolBinary(g, "xor", [](bool a, bool b) { return a != b; });
   BoolBinary(g, "=>", [](bool a, bool b) { return !a || b; });
   g.RegisterPrimitive("not", {kBool}, kBool,
                       [](EGraph& e, Args a) -> Result { return e.Bool(!e.AsBool(a[0])); });
+  g.RegisterPrimitive(
+      "or", {kBool}, kBool,
+      [](EGraph& e, Args a) -> Result {
+        return e.Bool(std::any_of(a.begin(), a.end(), [&e](Value v) { return e.AsBool(v); }));
+      },
+      1);
   // A bool as a premise.
   g.RegisterPrimitive("guard", {kBool}, kUnit, [](EGraph& e, Args a) -> Result {
     if (!e.AsBool(a[0])) return std::nullopt;
@@ -158,6 +188,48 @@ void RegisterBool(EGraph& g) {
   });
   g.RegisterPrimitive("select", {kBool, kAnySort, kAnySort}, kAnySort,
                       [](EGraph& e, Args a) -> Result { return e.AsBool(a[0]) ? a[1] : a[2]; });
+}
+
+void RegisterString(EGraph& g) {
+  g.RegisterPrimitive(
+      "+", {kString}, kString,
+      [](EGraph& e, Args a) -> Result {
+        std::string all;
+        for (Value v : a) all += e.AsString(v);
+        if (all.size() > kMaxString) return std::nullopt;
+        return e.String(all);
+      },
+      1);
+  g.RegisterPrimitive("replace", {kString, kString, kString}, kString,
+                      [](EGraph& e, Args a) -> Result {
+                        const std::string &text = e.AsString(a[0]), &from = e.AsString(a[1]),
+                                          &to = e.AsString(a[2]);
+                        // Nothing stands before and after every character.
+                        std::string all;
+                        for (size_t at = 0; at <= text.size() && all.size() <= kMaxString;) {
+                          if (text.compare(at, from.size(), from) == 0) {
+                            all += to;
+                            if (!from.empty()) {
+                              at += from.size();
+                              continue;
+                            }
+                          }
+                          if (at < text.size()) all += text[at];
+                          ++at;
+                        }
+                        if (all.size() > kMaxString) return std::nullopt;
+                        return e.String(all);
+                      });
+  // Occurrences that do not overlap.
+  g.RegisterPrimitive("count-matches", {kString, kString}, kI64, [](EGraph& e, Args a) -> Result {
+    const std::string &text = e.AsString(a[0]), &what = e.AsString(a[1]);
+    if (what.empty()) return e.I64(static_cast<int64_t>(text.size()) + 1);
+    int64_t count = 0;
+    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) {
+      ++count;
+    }
+    return e.I64(count);
+  });
 }
 
 }  // namespace
@@ -179,9 +251,7 @@ void RegisterBuiltinPrimitives(EGraph& g) {
                       [](EGraph& e, Args a) -> Result { return e.Bool(a[0] == a[1]); });
   g.RegisterPrimitive("bool-!=", {kAnySort, kAnySort}, kBool,
                       [](EGraph& e, Args a) -> Result { return e.Bool(a[0] != a[1]); });
-  g.RegisterPrimitive("+", {kString, kString}, kString, [](EGraph& e, Args a) -> Result {
-    return e.String(e.AsString(a[0]) + e.AsString(a[1]));
-  });
+  RegisterString(g);
   for (SortId sort : {kI64, kF64, kBool, kString}) {
     g.RegisterPrimitive("to-string", {sort}, kString, [sort](EGraph& e, Args a) -> Result {
       return sort == kString ? a[0] : e.String(e.DescribeValue(sort, a[0]));

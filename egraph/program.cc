@@ -2,14 +2,17 @@
 #include "egraph/program.h"
 
 #include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "egraph/apply.h"
 #include "egraph/compile.h"
-#include "egraph/extract/extract.h"
+#include "egraph/extract/term.h"
 #include "egraph/sexp.h"
-#include "egraph/view.h"
 
 namespace l3c::egraph {
 namespace {
@@ -31,6 +34,29 @@ std::string OneLine(std::string_view text) {
     line += c;
   }
   return line;
+}
+
+// What all runs so far did, rule by rule.
+std::string StatisticsText(const EGraph& graph, const std::vector<RunReport>& reports) {
+  std::vector<RuleReport> rules(graph.rule_count());
+  uint64_t iterations = 0;
+  for (const RunReport& report : reports) {
+    iterations += report.iterations;
+    for (const RuleReport& rule : report.rules) {
+      if (rule.rule.index >= rules.size()) continue;  // of a graph that was popped
+      rules[rule.rule.index].matches += rule.matches;
+      rules[rule.rule.index].applied += rule.applied;
+    }
+  }
+  std::string text = "Overall statistics:\nsteps " + std::to_string(iterations) + ", rows " +
+                     std::to_string(graph.RowCount()) + ", bytes " +
+                     std::to_string(graph.Bytes()) + "\n";
+  for (uint32_t r = 0; r < rules.size(); ++r) {
+    if (rules[r].matches == 0) continue;
+    text += "rule " + graph.rule(RuleId{r}).name + ": " + std::to_string(rules[r].matches) +
+            " matches, " + std::to_string(rules[r].applied) + " applied\n";
+  }
+  return text;
 }
 
 class Loader {
@@ -64,12 +90,6 @@ class Loader {
   }
   bool Error(const CompileError& error) { return Error(error.offset, error.message); }
 
-  // An error that `fail` may expect: the program is well-formed, the graph says no.
-  bool RuntimeError(uint32_t offset, std::string message) {
-    runtime_error_ = true;
-    return Error(offset, std::move(message));
-  }
-
   uint32_t Offset(uint32_t n) const { return doc_.node(n).begin; }
   uint32_t Count(uint32_t n) const { return doc_.node(n).child_count; }
   uint32_t Child(uint32_t n, uint32_t i) const { return doc_.child(n, i); }
@@ -83,10 +103,12 @@ class Loader {
     const std::string_view head = doc_.Text(Child(n, 0));
     if (head == "sort") return SortCommand(n);
     if (head == "datatype") return DatatypeCommand(n);
+    if (head == "datatype*") return DatatypesCommand(n);
     if (head == "constructor") return ConstructorCommand(n);
     if (head == "function") return FunctionCommand(n);
     if (head == "relation") return RelationCommand(n);
     if (head == "ruleset") return RulesetCommand(n);
+    if (head == "unstable-combined-ruleset") return CombinedRulesetCommand(n);
     if (head == "rule") return RuleCommand(n);
     if (head == "rewrite") return RewriteCommand(n, false);
     if (head == "birewrite") return RewriteCommand(n, true);
@@ -97,10 +119,16 @@ class Loader {
     if (head == "fail") return FailCommand(n);
     if (head == "extract") return ExtractCommand(n);
     if (head == "print-size") return PrintSizeCommand(n);
+    if (head == "print-function") return PrintFunctionCommand(n);
+    if (head == "print-stats") return PrintStatsCommand(n);
+    if (head == "include") return IncludeCommand(n);
+    if (head == "input") return InputCommand(n);
+    if (head == "output") return OutputCommand(n);
     if (head == "push") return PushCommand(n);
     if (head == "pop") return PopCommand(n);
     const bool known = head == "set" || head == "union" || head == "delete" || head == "subsume" ||
-                       head == "panic" || graph_.FindFunction(head).valid();
+                       head == "panic" || graph_.FindFunction(head).valid() ||
+                       !graph_.FindPrimitives(head).empty();
     if (!known) {
       return Error(Offset(n),
                    "unknown command or function '" + std::string(head.substr(0, 80)) + "'");
@@ -137,8 +165,9 @@ class Loader {
 
   bool NewFunctionName(uint32_t n, std::string_view* name) {
     if (!NewName(n, name)) return false;
-    if (graph_.FindFunction(*name).valid() || !graph_.FindPrimitives(*name).empty() ||
-        *name == "=") {
+    // `select` is a primitive of ours alone; a program may have its own.
+    const bool primitive = !graph_.FindPrimitives(*name).empty() && *name != "select";
+    if (graph_.FindFunction(*name).valid() || primitive || *name == "=") {
       return Error(Offset(n), Quoted(n) + " is declared already");
     }
     return true;
@@ -174,12 +203,33 @@ class Loader {
   // --- Declarations
 
   bool SortCommand(uint32_t n) {
-    if (Count(n) > 2 && doc_.IsList(Child(n, 2))) {
-      return Error(Offset(Child(n, 2)), "container sorts are not supported");
-    }
     std::string_view name;
-    if (!Takes(n, 1, 1) || !NewSortName(Child(n, 1), &name)) return false;
+    if (!Takes(n, 1, 2) || !NewSortName(Child(n, 1), &name)) return false;
+    if (Count(n) == 3) return ContainerSort(name, Child(n, 2));
     graph_.DeclareSort(name);
+    return true;
+  }
+
+  // (Vec i64)
+  bool ContainerSort(std::string_view name, uint32_t n) {
+    if (!IsNonEmptyList(n) || !doc_.IsSymbol(Child(n, 0))) {
+      return Error(Offset(n), "expected a container sort, such as (Vec i64)");
+    }
+    const ContainerKind kind = ParseContainerKind(doc_.Text(Child(n, 0)));
+    if (kind == ContainerKind::kNone) {
+      return Error(Offset(n), "unknown container " + Quoted(Child(n, 0)) +
+                                  "; Vec, Set, MultiSet, Map and Pair are known");
+    }
+    const auto parameters = static_cast<uint32_t>(ContainerParameters(kind));
+    if (!Takes(n, parameters, parameters)) return false;
+    std::vector<SortId> sorts(parameters);
+    for (uint32_t i = 0; i < parameters; ++i) {
+      if (!SortName(Child(n, i + 1), &sorts[i])) return false;
+    }
+    if (graph_.sort_count() >= kMaxSorts) {
+      return Error(Offset(n), "more than " + std::to_string(kMaxSorts) + " sorts");
+    }
+    graph_.DeclareContainer(name, kind, sorts);
     return true;
   }
 
@@ -189,6 +239,10 @@ class Loader {
       const uint32_t option = Child(n, i);
       if (IsOption(option) && doc_.Text(option) == ":unextractable") {
         options->extractable = false;
+        continue;
+      }
+      if (IsOption(option) && doc_.Text(option) == ":internal-hidden") {
+        options->hidden = true;
         continue;
       }
       if (!IsOption(option) || doc_.Text(option) != ":cost") {
@@ -212,8 +266,12 @@ class Loader {
     std::string_view name;
     if (Count(n) < 2) return Error(Offset(n), "expected the name of a sort");
     if (!NewSortName(Child(n, 1), &name)) return false;
-    const SortId sort = graph_.DeclareSort(name);
-    for (uint32_t v = 2; v < Count(n); ++v) {
+    return Variants(n, 2, graph_.DeclareSort(name));
+  }
+
+  // The constructors of a datatype, children of `n` from `first` on.
+  bool Variants(uint32_t n, uint32_t first, SortId sort) {
+    for (uint32_t v = first; v < Count(n); ++v) {
       const uint32_t variant = Child(n, v);
       std::string_view variant_name;
       if (!IsNonEmptyList(variant)) return Error(Offset(variant), "expected a constructor");
@@ -233,6 +291,30 @@ class Loader {
       graph_.DeclareConstructor(variant_name, inputs, sort, options);
     }
     return true;
+  }
+
+  // Sorts that name each other: (datatype* (S (C T)) (sort T (Vec S)) …). All plain sorts are
+  // declared first, then containers, then constructors.
+  bool DatatypesCommand(uint32_t n) {
+    std::vector<SortId> sorts(Count(n));
+    for (uint32_t i = 1; i < Count(n); ++i) {
+      const uint32_t part = Child(n, i);
+      std::string_view name;
+      if (!IsNonEmptyList(part)) return Error(Offset(part), "expected (SORT CONSTRUCTOR...)");
+      if (IsContainerPart(part)) continue;
+      if (!NewSortName(Child(part, 0), &name)) return false;
+      sorts[i] = graph_.DeclareSort(name);
+    }
+    for (uint32_t i = 1; i < Count(n); ++i) {
+      if (IsContainerPart(Child(n, i)) && !SortCommand(Child(n, i))) return false;
+    }
+    for (uint32_t i = 1; i < Count(n); ++i) {
+      if (!IsContainerPart(Child(n, i)) && !Variants(Child(n, i), 1, sorts[i])) return false;
+    }
+    return true;
+  }
+  bool IsContainerPart(uint32_t part) const {
+    return Count(part) == 3 && doc_.Text(Child(part, 0)) == "sort" && doc_.IsSymbol(Child(part, 1));
   }
 
   bool ConstructorCommand(uint32_t n) {
@@ -265,8 +347,15 @@ class Loader {
       return false;
     }
     std::optional<Merge> merge;
+    bool hidden = false;
     for (uint32_t i = 4; i < Count(n); ++i) {
       const uint32_t option = Child(n, i);
+      if (IsOption(option) && doc_.Text(option) == ":internal-hidden") {
+        hidden = true;
+        continue;
+      }
+      // The values of functions are no e-nodes, so they are never extracted.
+      if (IsOption(option) && doc_.Text(option) == ":unextractable") continue;
       if (merge) return Error(Offset(option), "unexpected " + Quoted(option));
       if (IsOption(option) && doc_.Text(option) == ":no-merge") {
         merge = Merge::AssertEqual();
@@ -280,7 +369,7 @@ class Loader {
       }
     }
     if (!merge) return Error(Offset(n), "a function needs :merge or :no-merge");
-    graph_.DeclareFunction(name, inputs, output, std::move(*merge));
+    graph_.SetHidden(graph_.DeclareFunction(name, inputs, output, std::move(*merge)), hidden);
     return true;
   }
 
@@ -294,7 +383,7 @@ class Loader {
       return Merge::And();
     }
     Compiler compiler(graph_, doc_);
-    compiler.OnlyPrimitives();
+    compiler.AllowReads();
     compiler.BindName("old", compiler.NewSlot(output));
     compiler.BindName("new", compiler.NewSlot(output));
     const std::optional<Compiler::Typed> merged = compiler.AddExpression(expr, output);
@@ -307,26 +396,21 @@ class Loader {
             "expected " + graph_.sort(output).name + ", found " + graph_.sort(merged->sort).name);
       return std::nullopt;
     }
-    // Primitives over slots: old, new, then one per step.
-    return Merge::Custom(
-        [steps = compiler.TakeActions(), result = merged->operand,
-         slots = std::vector<Value>(compiler.TakeSlotSorts().size())](
-            EGraph& graph, Value old_value, Value new_value) mutable -> std::optional<Value> {
-          slots[0] = old_value;
-          slots[1] = new_value;
-          const auto resolve = [&](const Operand& o) {
-            return o.is_constant ? Value{o.bits} : slots[o.bits];
-          };
-          for (const Action& step : steps) {
-            Value args[EGraph::kMaxArity + 1];
-            for (size_t i = 0; i < step.args.size(); ++i) args[i] = resolve(step.args[i]);
-            const std::optional<Value> value = graph.primitives()[step.primitive].fn(
-                graph, std::span<const Value>(args, step.args.size()));
-            if (!value) return std::nullopt;
-            slots[step.result] = *value;
-          }
-          return resolve(result);
-        });
+    // The slots of the step: old, new, then one per call.
+    auto step = std::make_shared<Rule>();
+    step->actions = compiler.TakeActions();
+    step->slot_sorts = compiler.TakeSlotSorts();
+    return Merge::Custom([step, result = merged->operand](EGraph& graph, Value old_value,
+                                                          Value new_value) -> std::optional<Value> {
+      ActionRunner runner(graph);
+      const std::span<uint32_t> slots = runner.Slots(*step);
+      slots[0] = old_value.bits;
+      slots[1] = new_value.bits;
+      if (!runner.Apply(*step)) return std::nullopt;
+      return result.is_constant ? Value{result.bits}
+                                : graph.Canonical(step->slot_sorts[result.bits],
+                                                  Value{slots[result.bits]});
+    });
   }
 
   bool RelationCommand(uint32_t n) {
@@ -350,6 +434,23 @@ class Loader {
     return true;
   }
 
+  bool CombinedRulesetCommand(uint32_t n) {
+    std::string_view name;
+    if (Count(n) < 2) return Error(Offset(n), "expected the name of a ruleset");
+    if (!NewName(Child(n, 1), &name)) return false;
+    if (graph_.FindRuleset(name).valid()) {
+      return Error(Offset(Child(n, 1)), "ruleset " + Quoted(Child(n, 1)) + " is declared already");
+    }
+    std::vector<RulesetId> members;
+    for (uint32_t i = 2; i < Count(n); ++i) {
+      const std::optional<RulesetId> member = ReadRuleset(Child(n, i));
+      if (!member) return false;
+      members.push_back(*member);
+    }
+    graph_.DeclareCombinedRuleset(name, members);
+    return true;
+  }
+
   // --- Rules
 
   struct RuleOptions {
@@ -358,6 +459,8 @@ class Loader {
     Numerics numerics = Numerics::kExact;
     uint32_t when = Id<void>::kNone;  // list of facts
     bool subsume = false;
+    bool naive = false;
+    bool reads = false;  // actions may read the values of functions
   };
 
   bool ReadRuleOptions(uint32_t n, uint32_t i, bool rewrite, RuleOptions* options) {
@@ -369,6 +472,15 @@ class Loader {
         options->subsume = true;
         continue;
       }
+      if (!rewrite && (name == ":naive" || name == ":unsafe-seminaive")) {
+        if (options->reads) {
+          return Error(Offset(option), ":naive and :unsafe-seminaive exclude each other");
+        }
+        options->naive = name == ":naive";
+        options->reads = true;
+        continue;
+      }
+      if (name == ":no-decomp") continue;  // a hint for another planner
       uint32_t value = 0;
       if (name == ":ruleset") {
         if (!OptionValue(n, &i, &value)) return false;
@@ -376,6 +488,9 @@ class Loader {
             doc_.IsSymbol(value) ? graph_.FindRuleset(doc_.Text(value)) : RulesetId{};
         if (!options->ruleset.valid()) {
           return Error(Offset(value), "unknown ruleset " + Quoted(value));
+        }
+        if (graph_.IsCombined(options->ruleset)) {
+          return Error(Offset(value), "a combined ruleset has no rules of its own");
         }
       } else if (name == ":name") {
         if (!OptionValue(n, &i, &value)) return false;
@@ -410,6 +525,7 @@ class Loader {
     rule.column = at.column;
     rule.ruleset = options.ruleset;
     rule.numerics = options.numerics;
+    rule.naive = options.naive;
     rule.query = std::move(query);
     rule.actions = compiler.TakeActions();
     rule.slot_sorts = compiler.TakeSlotSorts();
@@ -429,6 +545,7 @@ class Loader {
       if (!compiler.AddFact(Child(facts, i))) return Error(compiler.error());
     }
     if (!compiler.FinishQuery(&query)) return Error(compiler.error());
+    if (options.reads) compiler.AllowReads();
     const uint32_t actions = Child(n, 2);
     for (uint32_t i = 0; i < Count(actions); ++i) {
       if (!compiler.AddAction(Child(actions, i))) return Error(compiler.error());
@@ -481,7 +598,7 @@ class Loader {
   bool FinishRun(uint32_t n, const Schedule& schedule) {
     result_.reports.push_back(RunSchedule(graph_, schedule, options_.budget));
     if (result_.reports.back().stop != StopReason::kFailed) return true;
-    return RuntimeError(Offset(n), graph_.failure().value_or("the run failed"));
+    return Error(Offset(n), graph_.failure().value_or("the run failed"));
   }
 
   bool ReadQuery(uint32_t n, uint32_t first, Query* query) {
@@ -593,7 +710,7 @@ class Loader {
     ActionRunner runner(graph_);
     std::span<uint32_t> slots = runner.Slots(once);
     const bool fine = runner.Apply(once) && graph_.Rebuild();
-    if (!fine) return RuntimeError(Offset(n), graph_.failure().value_or("the action failed"));
+    if (!fine) return Error(Offset(n), graph_.failure().value_or("the action failed"));
     if (operand != nullptr) {
       *value = Value{operand->is_constant ? operand->bits : slots[operand->bits]};
     }
@@ -634,53 +751,326 @@ class Loader {
     Query query;
     if (!ReadQuery(n, 1, &query)) return false;
     if (HasMatch(graph_, query)) return true;
-    return RuntimeError(Offset(n), "check failed: no match for " + Quoted(n));
+    return Error(Offset(n), "check failed: no match for " + Quoted(n));
   }
 
   bool FailCommand(uint32_t n) {
     if (!Takes(n, 1, 1)) return false;
-    runtime_error_ = false;
     if (Command(Child(n, 1))) {
-      return RuntimeError(Offset(n), Quoted(Child(n, 1)) + " was expected to fail");
+      return Error(Offset(n), Quoted(Child(n, 1)) + " was expected to fail");
     }
-    if (!runtime_error_) return false;
-    runtime_error_ = false;
     graph_.ClearFailure();
     result_.status = ProgramStatus{};
-    return graph_.Rebuild() || RuntimeError(Offset(n), *graph_.failure());
+    return graph_.Rebuild() || Error(Offset(n), *graph_.failure());
+  }
+
+  // Costs of the graph as it is; kept while it stays the same.
+  const TermExtractor& Terms() {
+    if (!terms_ || terms_version_ != graph_.version()) {
+      terms_.emplace(graph_);
+      terms_version_ = graph_.version();
+    }
+    return *terms_;
   }
 
   bool ExtractCommand(uint32_t n) {
     EGraph::Global value;
-    if (!Takes(n, 1, 1) || !Evaluate(n, Child(n, 1), &value)) return false;
-    const std::string text = FormatValue(graph_, value.sort, value.value);
-    if (text.empty()) {
-      return RuntimeError(Offset(n), "no term of finite cost to extract");
+    EGraph::Global count{kI64, graph_.I64(0)};
+    if (!Takes(n, 1, 2) || !Evaluate(n, Child(n, 1), &value)) return false;
+    if (Count(n) == 3 && !Evaluate(n, Child(n, 2), &count)) return false;
+    if (count.sort != kI64 || graph_.AsI64(count.value) < 0) {
+      return Error(Offset(Child(n, 2)), "expected a number of variants");
     }
-    result_.output += text + "\n";
+    value.value = graph_.Canonical(value.sort, value.value);
+    const std::optional<uint64_t> cost = Terms().Cost(value.sort, value.value);
+    if (!cost) return Error(Offset(n), "no term of finite cost to extract");
+    Printed printed;
+    if (const int64_t variants = graph_.AsI64(count.value); variants != 0) {
+      printed.kind = Printed::Kind::kVariants;
+      printed.text = "(\n";
+      for (const TermExtractor::Variant& v :
+           Terms().Variants(value.sort, value.value, static_cast<size_t>(variants))) {
+        printed.text += "   " + v.text + "\n";
+      }
+      printed.text += ")\n";
+    } else {
+      const std::optional<std::string> text = Terms().Text(value.sort, value.value);
+      printed.kind = Printed::Kind::kTerm;
+      printed.cost = *cost;
+      printed.text = *text + "\n";
+    }
+    result_.printed.push_back(std::move(printed));
     return true;
+  }
+
+  // --- Printing
+
+  bool FunctionName(uint32_t n, FunctionId* f) {
+    *f = doc_.IsSymbol(n) ? graph_.FindFunction(doc_.Text(n)) : FunctionId{};
+    return f->valid() || Error(Offset(n), "unknown function " + Quoted(n));
   }
 
   bool PrintSizeCommand(uint32_t n) {
     if (!Takes(n, 0, 1)) return false;
+    Printed printed;
     if (Count(n) == 2) {
-      const uint32_t name = Child(n, 1);
-      const FunctionId f =
-          doc_.IsSymbol(name) ? graph_.FindFunction(doc_.Text(name)) : FunctionId{};
-      if (!f.valid()) return Error(Offset(name), "unknown function " + Quoted(name));
-      result_.output += std::to_string(graph_.LiveRows(f)) + "\n";
+      FunctionId f;
+      if (!FunctionName(Child(n, 1), &f)) return false;
+      printed.sizes.emplace_back(graph_.function(f).name, graph_.LiveRows(f));
+      printed.text = std::to_string(graph_.LiveRows(f)) + "\n";
+      result_.printed.push_back(std::move(printed));
       return true;
     }
-    std::vector<std::pair<std::string, size_t>> sizes;
+    printed.kind = Printed::Kind::kSizes;
     for (uint32_t f = 0; f < graph_.function_count(); ++f) {
-      sizes.emplace_back(graph_.function(FunctionId{f}).name, graph_.LiveRows(FunctionId{f}));
+      const Function& function = graph_.function(FunctionId{f});
+      if (!function.hidden) {
+        printed.sizes.emplace_back(function.name, graph_.LiveRows(FunctionId{f}));
+      }
     }
-    std::sort(sizes.begin(), sizes.end());
-    for (const auto& [name, size] : sizes) {
-      result_.output += name + ": " + std::to_string(size) + "\n";
+    std::sort(printed.sizes.begin(), printed.sizes.end());
+    printed.text = "(";
+    for (const auto& [name, size] : printed.sizes) {
+      printed.text += printed.text.size() == 1 ? "(" : "\n (";
+      printed.text += name + " " + std::to_string(size) + ")";
     }
+    printed.text += ")\n";
+    result_.printed.push_back(std::move(printed));
     return true;
   }
+
+  static std::string CsvField(const std::string& text) {
+    if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+    std::string quoted = "\"";
+    for (char c : text) {
+      if (c == '"') quoted += '"';
+      quoted += c;
+    }
+    return quoted + '"';
+  }
+
+  // (print-function f [N] [:mode default|csv] [:file "name"])
+  bool PrintFunctionCommand(uint32_t n) {
+    FunctionId f;
+    if (Count(n) < 2) return Error(Offset(n), "expected the name of a function");
+    if (!FunctionName(Child(n, 1), &f)) return false;
+    uint32_t i = 2;
+    auto most = std::numeric_limits<int64_t>::max();
+    if (i < Count(n) && doc_.node(Child(n, i)).kind == Document::Kind::kInt) {
+      most = doc_.Int(Child(n, i++));
+      if (most < 0) return Error(Offset(Child(n, 2)), "expected a count");
+    }
+    bool csv = false;
+    uint32_t file = Id<void>::kNone;
+    for (; i < Count(n); ++i) {
+      const uint32_t option = Child(n, i);
+      uint32_t value = 0;
+      if (!IsOption(option)) return Error(Offset(option), "unexpected " + Quoted(option));
+      if (!OptionValue(n, &i, &value)) return false;
+      if (doc_.Text(option) == ":file") {
+        file = value;
+      } else if (doc_.Text(option) == ":mode" &&
+                 (doc_.Text(value) == "csv" || doc_.Text(value) == "default")) {
+        csv = doc_.Text(value) == "csv";
+      } else {
+        return Error(Offset(option), "expected :mode default, :mode csv or :file");
+      }
+    }
+    const Function& function = graph_.function(f);
+    const TermExtractor& terms = Terms();
+    const auto text_of = [&](SortId sort, Value v) {
+      return terms.Text(sort, v).value_or("Unextractable");
+    };
+    Printed printed;
+    printed.kind = Printed::Kind::kFunction;
+    if (!csv) printed.text = "(\n";
+    graph_.ForEachRow(f, [&](const Row& row) {
+      if (most-- <= 0) return;
+      const std::string output =
+          function.output == kUnit ? "" : text_of(function.output, row.output());
+      if (csv) {
+        printed.text += CsvField(function.name);
+        for (uint32_t a = 0; a < row.size(); ++a) {
+          printed.text += ',' + CsvField(text_of(function.inputs[a], row.arg(a)));
+        }
+        if (function.output != kUnit) printed.text += ',' + CsvField(output);
+        printed.text += '\n';
+        return;
+      }
+      printed.text += "   " + terms.RowText(f, row);
+      if (function.output != kUnit) printed.text += " -> " + output;
+      printed.text += '\n';
+    });
+    if (!csv) printed.text += ")\n";
+    if (file != Id<void>::kNone) return WriteFile(file, printed.text, std::ios::trunc);
+    result_.printed.push_back(std::move(printed));
+    return true;
+  }
+
+  bool PrintStatsCommand(uint32_t n) {
+    uint32_t file = Id<void>::kNone;
+    if (Count(n) == 3 && IsOption(Child(n, 1)) && doc_.Text(Child(n, 1)) == ":file") {
+      file = Child(n, 2);
+    } else if (!Takes(n, 0, 0)) {
+      return false;
+    }
+    Printed printed;
+    printed.kind = Printed::Kind::kStatistics;
+    printed.text = StatisticsText(graph_, result_.reports);
+    if (file != Id<void>::kNone) return WriteFile(file, printed.text, std::ios::trunc);
+    result_.printed.push_back(std::move(printed));
+    return true;
+  }
+
+  // --- Files
+
+  bool FileName(uint32_t n, std::filesystem::path* path) {
+    if (doc_.node(n).kind != Document::Kind::kText) return Error(Offset(n), "expected a string");
+    if (options_.directory.empty()) {
+      return Error(Offset(n), "this program may not read or write files");
+    }
+    *path = std::filesystem::path(options_.directory) / doc_.String(n);
+    return true;
+  }
+
+  bool ReadFile(uint32_t n, std::filesystem::path* path, std::string* text) {
+    if (!FileName(n, path)) return false;
+    std::error_code error;
+    if (std::filesystem::is_directory(*path, error)) {
+      return Error(Offset(n), "'" + path->string() + "' is a folder");
+    }
+    std::ifstream in(*path, std::ios::binary);
+    text->clear();
+    char buffer[1 << 14];
+    while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
+      text->append(buffer, static_cast<size_t>(in.gcount()));
+      if (text->size() > options_.max_bytes) {
+        return Error(Offset(n), "'" + path->string() + "' is larger than " +
+                                    std::to_string(options_.max_bytes) + " bytes");
+      }
+    }
+    return in.eof() || Error(Offset(n), "cannot read '" + path->string() + "'");
+  }
+
+  bool WriteFile(uint32_t n, const std::string& text, std::ios::openmode mode) {
+    std::filesystem::path path;
+    if (!FileName(n, &path)) return false;
+    std::ofstream out(path, std::ios::binary | std::ios::out | mode);
+    out << text;
+    return out.flush() ? true : Error(Offset(n), "cannot write '" + path.string() + "'");
+  }
+
+  bool IncludeCommand(uint32_t n) {
+    std::filesystem::path path;
+    std::string text;
+    if (!Takes(n, 1, 1) || !ReadFile(Child(n, 1), &path, &text)) return false;
+    if (depth_ == kMaxIncludes) {
+      return Error(Offset(n), "files include each other deeper than " +
+                                  std::to_string(kMaxIncludes));
+    }
+    Loader inner(graph_, path.string(), options_);
+    inner.depth_ = depth_ + 1;
+    inner.saved_ = std::move(saved_);
+    ProgramResult loaded = inner.Load(text);
+    saved_ = std::move(inner.saved_);
+    terms_.reset();
+    for (Printed& p : loaded.printed) result_.printed.push_back(std::move(p));
+    for (RunReport& r : loaded.reports) result_.reports.push_back(std::move(r));
+    result_.status = std::move(loaded.status);
+    return result_.status.ok;
+  }
+
+  // A fact of a tab-separated file in a column of a table.
+  bool ReadField(SortId sort, std::string_view field, Value* value) {
+    const char* last = field.data() + field.size();
+    if (sort == kI64) {
+      int64_t i = 0;
+      const auto read = std::from_chars(field.data(), last, i);
+      *value = graph_.I64(i);
+      return read.ptr == last && read.ec == std::errc();
+    }
+    if (sort == kF64) {
+      double d = 0;
+      const auto read = std::from_chars(field.data(), last, d);
+      *value = graph_.F64(d);
+      return read.ptr == last && read.ec == std::errc();
+    }
+    *value = sort == kUnit ? graph_.Unit() : graph_.String(field);
+    return true;
+  }
+
+  bool InputCommand(uint32_t n) {
+    FunctionId f;
+    std::filesystem::path path;
+    std::string text;
+    if (!Takes(n, 2, 2) || !FunctionName(Child(n, 1), &f) || !ReadFile(Child(n, 2), &path, &text)) {
+      return false;
+    }
+    const Function& function = graph_.function(f);
+    std::vector<SortId> columns = function.inputs;
+    if (function.kind == FunctionKind::kFunction) columns.push_back(function.output);
+    for (SortId sort : columns) {
+      if (sort != kI64 && sort != kF64 && sort != kString && sort != kUnit) {
+        return Error(Offset(Child(n, 1)), "values of " + graph_.sort(sort).name +
+                                              " cannot be read from a file");
+      }
+    }
+    size_t line_number = 0;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = std::min(text.find('\n', at), text.size());
+      std::string_view line = std::string_view(text).substr(at, end - at);
+      at = end + 1;
+      ++line_number;
+      if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+      std::vector<Value> row(columns.size());
+      size_t from = 0;
+      for (size_t c = 0; c < columns.size(); ++c) {
+        const size_t tab = std::min(line.find('\t', from), line.size());
+        if (from > line.size() ||
+            !ReadField(columns[c], Trimmed(line.substr(from, tab - from)), &row[c]) ||
+            (c + 1 == columns.size() && tab != line.size())) {
+          return Error(Offset(Child(n, 2)), "'" + path.string() + "' line " +
+                                                std::to_string(line_number) + ": expected " +
+                                                std::to_string(columns.size()) + " columns of '" +
+                                                function.name + "'");
+        }
+        from = tab + 1;
+      }
+      if (function.kind == FunctionKind::kFunction) {
+        const Value value = row.back();
+        row.pop_back();
+        graph_.Set(f, row, value);
+      } else if (function.kind == FunctionKind::kRelation) {
+        graph_.Insert(f, row);
+      } else {
+        graph_.Add(f, row);
+      }
+      if (graph_.failure()) return Error(Offset(n), *graph_.failure());
+    }
+    return graph_.Rebuild() || Error(Offset(n), graph_.failure().value_or("the input failed"));
+  }
+
+  static std::string_view Trimmed(std::string_view text) {
+    const size_t first = text.find_first_not_of(" \r");
+    if (first == std::string_view::npos) return {};
+    return text.substr(first, text.find_last_not_of(" \r") - first + 1);
+  }
+
+  bool OutputCommand(uint32_t n) {
+    if (Count(n) < 3) return Error(Offset(n), "expected (output \"FILE\" EXPR...)");
+    std::string text;
+    for (uint32_t i = 2; i < Count(n); ++i) {
+      EGraph::Global value;
+      if (!Evaluate(n, Child(n, i), &value)) return false;
+      const std::optional<std::string> term =
+          Terms().Text(value.sort, graph_.Canonical(value.sort, value.value));
+      if (!term) return Error(Offset(Child(n, i)), "no term of finite cost to extract");
+      text += *term + "\n";
+    }
+    return WriteFile(Child(n, 1), text, std::ios::app);
+  }
+
+  // --- Saving
 
   bool ReadCount(uint32_t n, uint64_t* count) {
     *count = 1;
@@ -713,19 +1103,25 @@ class Loader {
       if (saved_.empty()) return Error(Offset(n), "pop without a push");
       graph_ = std::move(saved_.back());
       saved_.pop_back();
+      terms_.reset();
     }
     return true;
   }
 
   static constexpr size_t kMaxPushed = 100;
+  static constexpr size_t kMaxIncludes = 50;
+  // Values nest as deep as container sorts do, and reading them recurses.
+  static constexpr size_t kMaxSorts = 10000;
 
   EGraph& graph_;
   const std::string file_;
   const ProgramOptions& options_;
   Document doc_;
   ProgramResult result_;
-  bool runtime_error_ = false;
   std::vector<EGraph> saved_;
+  size_t depth_ = 0;  // files that include this one
+  std::optional<TermExtractor> terms_;
+  uint64_t terms_version_ = 0;
 };
 
 }  // namespace
@@ -740,15 +1136,14 @@ ProgramResult LoadProgram(EGraph& graph, std::string_view text, std::string_view
   return Loader(graph, file, options).Load(text);
 }
 
+std::string ProgramResult::output() const {
+  std::string text;
+  for (const Printed& p : printed) text += p.text;
+  return text;
+}
+
 std::string FormatValue(const EGraph& graph, SortId sort, Value value) {
-  if (!graph.sort(sort).is_equality) return graph.DescribeValue(sort, value);
-  const EGraphView view(graph);
-  const ClassRef root = view.ClassOf(value);
-  if (!root.valid()) return "";
-  const DeclaredCosts costs;
-  const Extractor extractor(view, costs, Objective::Single(0));
-  const Extraction best = extractor.Tree(std::span(&root, 1));
-  return best.feasible ? TermText(view, best, root) : "";
+  return TermExtractor(graph).Text(sort, value).value_or("");
 }
 
 }  // namespace l3c::egraph

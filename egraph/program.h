@@ -1,13 +1,14 @@
 // The text language (.egg): s-expressions that declare, add, run and check.
 //
-// A subset of egglog's language, with one extension: `:numerics exact|reassoc|fast` on rewrite,
-// birewrite and rule. docs/egraph.md lists what is understood. Everything else is an error at
-// file:line:col, never ignored.
+// egglog's language, with one extension: `:numerics exact|reassoc|fast` on rewrite, birewrite and
+// rule. docs/egraph.md lists what is understood. Everything else is an error at file:line:col, never
+// ignored.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "egraph/egraph.h"
@@ -29,16 +30,29 @@ struct ProgramStatus {
 
 struct ProgramOptions {
   Budget budget;  // of each `run` and `run-schedule`
-  // Inputs larger than this are refused.
+  // Inputs larger than this are refused, included files as well.
   size_t max_bytes = 8u << 20;
+  // Where include, input, output and `:file` find and put files. Empty: such commands are errors, so
+  // that a text from elsewhere touches nothing.
+  std::string directory;
+};
+
+// What one command has printed.
+struct Printed {
+  enum class Kind : uint8_t { kSize, kSizes, kTerm, kVariants, kFunction, kStatistics };
+  Kind kind = Kind::kSize;
+  std::string text;                                   // ends with a newline
+  uint64_t cost = 0;                                  // kTerm
+  std::vector<std::pair<std::string, size_t>> sizes;  // kSize (without a name), kSizes
 };
 
 struct ProgramResult {
   ProgramStatus status;
-  std::string output;              // what extract and print-size print
+  std::vector<Printed> printed;    // by extract, print-size, print-function and print-stats
   std::vector<RunReport> reports;  // one for each `run` and `run-schedule`, in order
 
   bool ok() const { return status.ok; }
+  std::string output() const;  // the text of all that was printed
 };
 
 // Reads `text` and carries out its commands one by one on `graph`; `file` names the text in errors

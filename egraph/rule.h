@@ -39,7 +39,7 @@ struct PrimitiveAtom {
 
 struct Query {
   std::vector<SortId> slot_sorts;  // one for each slot
-  // Slots that are bound from the start: the classes of globals.
+  // Slots that are bound from the start: globals whose value moves (classes, containers of them).
   struct Preset {
     uint32_t slot;
     Value value;
@@ -78,6 +78,7 @@ struct Rule {
   uint32_t column = 0;
   RulesetId ruleset = kDefaultRuleset;
   Numerics numerics = Numerics::kExact;
+  bool naive = false;  // matched against all rows at every step, not only the new ones
   Query query;
   std::vector<Action> actions;
   std::vector<SortId> slot_sorts;  // the query's, then those of the actions' results

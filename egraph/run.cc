@@ -139,14 +139,13 @@ class Engine {
           const Outcome body = Carry(schedule.parts()[0]);
           outcome.changed |= body.changed;
           outcome.until = body.until;
-          if (stopped_ || body.until || !body.changed) break;
+          if (stopped_ || !body.changed) break;
         }
         break;
       case Schedule::Kind::kSequence:
         for (const Schedule& part : schedule.parts()) {
           const Outcome body = Carry(part);
           outcome.changed |= body.changed;
-          // A condition that holds ends the loop it stands in, not what follows.
           outcome.until = body.until;
           if (stopped_) break;
         }
@@ -174,9 +173,13 @@ class Engine {
     match_values_.clear();
     found_.clear();
     const uint64_t version = graph_.version();
+    const std::span<const RulesetId> members = graph_.RulesetMembers(ruleset);
     for (uint32_t r = kCongruence.index + 1; r < graph_.rules_.size() && !stopped_; ++r) {
       const Rule& rule = *graph_.rules_[r];
-      if (rule.ruleset == ruleset && rule.numerics <= graph_.numerics()) Search(RuleId{r}, clock);
+      if (rule.numerics <= graph_.numerics() &&
+          std::binary_search(members.begin(), members.end(), rule.ruleset)) {
+        Search(RuleId{r}, clock);
+      }
     }
     // A search that was cut short is applied no further: what it would have found is unknown, and
     // the next run searches again.
@@ -194,7 +197,7 @@ class Engine {
 
   void Search(RuleId id, uint64_t clock) {
     const Rule& rule = *graph_.rules_[id.index];
-    const uint64_t seen = graph_.rule_clock_[id.index];
+    const uint64_t seen = rule.naive ? 0 : graph_.rule_clock_[id.index];
     bool any_new = rule.query.atoms.empty() && seen == 0;
     delta_.old_rows.clear();
     for (const Atom& atom : rule.query.atoms) {

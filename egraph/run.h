@@ -70,7 +70,8 @@ class Schedule {
   static Schedule Repeat(uint64_t times, Schedule body);
   static Schedule Saturate(Schedule body);
   static Schedule Sequence(std::vector<Schedule> parts);
-  // Stops a Run, and the loops around it, once `query` has a match.
+  // A Run whose `query` has a match does nothing, and so ends a loop around it in which nothing else
+  // changes the graph either.
   Schedule Until(Query query) &&;
 
   Kind kind() const { return kind_; }

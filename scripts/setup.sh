@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 L3C_PACKAGES=(
   g++ cmake ninja-build ccache mold python3
   llvm-22-dev libzstd-dev zlib1g-dev
-  libabsl-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libssl-dev libgtest-dev
+  libabsl-dev libgmp-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libssl-dev libgtest-dev
   coinor-libcbc-dev pkg-config
 )
 

@@ -104,7 +104,7 @@ TEST(Mutation, DamagedProgramsAreRefusedOrRun) {
     for (std::string& o : outcome) {
       EGraph graph;
       const ProgramResult result = LoadProgram(graph, text, "m.egg", options);
-      o = result.status.ToString() + result.output;
+      o = result.status.ToString() + result.output();
       (result.ok() ? fine : refused) += 1;
     }
     ASSERT_EQ(outcome[0], outcome[1]) << text;

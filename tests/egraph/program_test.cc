@@ -17,7 +17,7 @@ std::string Outcome(std::string_view text) {
 std::string Output(std::string_view text) {
   EGraph graph;
   const ProgramResult result = LoadProgram(graph, text, "t.egg");
-  return result.ok() ? result.output : result.status.ToString();
+  return result.ok() ? result.output() : result.status.ToString();
 }
 
 TEST(Program, RewritesUntilSaturated) {
@@ -183,7 +183,7 @@ TEST(Program, NumericsClassesAreDisabledAboveTheSetting) {
         std::pair(Numerics::kFast, "1\n1\n1\n")}) {
     EGraph graph;
     graph.set_numerics(numerics);
-    EXPECT_EQ(LoadProgram(graph, kText, "t.egg").output, expected);
+    EXPECT_EQ(LoadProgram(graph, kText, "t.egg").output(), expected);
   }
 }
 
@@ -279,7 +279,8 @@ TEST(Program, ErrorsHaveTheirPlace) {
       {"(panic \"stop\")", "t.egg:1:1: error: panic by the input: stop"},
       {"(check (= 1 2))", "t.egg:1:1: error: check failed: no match for '(check (= 1 2))'"},
       {"(fail (check (= 1 1)))", "t.egg:1:1: error: '(check (= 1 1))' was expected to fail"},
-      {"(sort V (Vec i64))", "t.egg:1:9: error: container sorts are not supported"},
+      {"(sort V (List i64))",
+       "t.egg:1:9: error: unknown container 'List'; Vec, Set, MultiSet, Map and Pair are known"},
       {"(pop)", "t.egg:1:1: error: pop without a push"},
       {"(datatype A (B))\n  (A", "t.egg:2:3: error: '(' without a ')'"},
       {")", "t.egg:1:1: error: ')' without a '('"},

@@ -10,5 +10,6 @@ int Optimize(const Options& options);
 int Lower(const Options& options);
 int Run(const Options& options);
 int Eval(const Options& options);
+int EGraphRun(const Options& options);
 
 }  // namespace l3c::tools

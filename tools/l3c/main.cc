@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
       case Verb::kLower: return Lower(options);
       case Verb::kRun: return Run(options);
       case Verb::kEval: return Eval(options);
+      case Verb::kEGraphRun: return EGraphRun(options);
     }
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "error[environment]: out of memory\n");

@@ -21,6 +21,7 @@ constexpr char kExamples[] =
     "  l3c run examples/mnist/mnist.l3                  train, printing each epoch\n"
     "  l3c optimize examples/mnist/mnist.l3 --explain   what was chosen, what it beat, and why\n"
     "  l3c lower examples/mnist/mnist.l3 --to l2        print the method; edit it; run it\n"
+    "  l3c egraph run rules.egg                         run an e-graph program by itself\n"
     "  l3c eval runs/mnist                              score the newest checkpoint on the test split\n"
     "Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted (a checkpoint was kept).";
 
@@ -197,6 +198,22 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   eval->add_option("--data", data, "NAME=DIR: where data NAME lies");
   add_execution_options(eval);
   eval->add_flag("--json", options.json, "One JSON object a line");
+
+  CLI::App* egraph = app.add_subcommand("egraph", "The e-graph engine on its own");
+  egraph->require_subcommand(1);
+  CLI::App* egraph_run = egraph->add_subcommand("run", "Carry out an .egg program");
+  egraph_run->parse_complete_callback([&options] { options.verb = Verb::kEGraphRun; });
+  egraph_run->add_option("FILE", options.file, "A program of declarations, rules and commands")
+      ->required();
+  egraph_run->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
+  egraph_run->add_flag("--stats", options.stats, "Each run's steps and matches, to standard error");
+  egraph_run->add_option("--threads", options.threads,
+                         "Threads to search with; never changes a result (today one is used)")
+      ->check(CLI::Range(1, 1024));
+  egraph_run->add_option("-F,--fact-directory", options.fact_directory,
+                         "Where include, input and output look for files (default: here)");
+  egraph_run->add_option("--max-bytes", options.max_bytes, "Memory at which a run stops")
+      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
 
   try {
     app.parse(argc, argv);

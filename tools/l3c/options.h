@@ -13,11 +13,12 @@ namespace l3c::tools {
 enum class Layer : uint8_t { kL3, kL2, kL1, kL0 };
 std::string_view LayerName(Layer layer);  // "l3"
 
-enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval };
+enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval, kEGraphRun };
 
 struct Options {
   Verb verb = Verb::kCheck;
-  std::string file;  // a program of any layer; for eval, or run --resume, a run's folder
+  // A program of any layer; for eval, or run --resume, a run's folder; for egraph run, an .egg file.
+  std::string file;
 
   std::map<std::string, std::string> data;    // --data NAME=DIR
   std::string system;                         // --system FILE
@@ -39,6 +40,9 @@ struct Options {
   bool brief = false;                         // --brief
   bool json = false;                          // --json
   bool timings = false;                       // --timings
+  bool stats = false;                         // --stats
+  std::string fact_directory;                 // --fact-directory DIR
+  uint64_t max_bytes = uint64_t{16} << 30;    // --max-bytes N
   bool sarif = false;                         // --diagnostics=json
   bool color = false;                         // a terminal, unless NO_COLOR or --color=never
 };

@@ -1,0 +1,81 @@
+// Containers: vectors, sets, multisets, maps and pairs of values.
+//
+// A container is a value like a literal: interned, so that equal contents of one sort have equal
+// bits. One that holds classes changes its contents when they are united; it then becomes another
+// value (EGraph::Canonical), and rebuilding carries that into the tables.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "egraph/ids.h"
+
+namespace l3c::egraph {
+
+class EGraph;
+
+enum class ContainerKind : uint8_t {
+  kNone,
+  kVec,
+  kSet,       // elements ascending by bits, each once
+  kMultiSet,  // elements ascending by bits, repeated as often as they are in it
+  kMap,       // key, value, key, value, …; keys ascending by bits, each once
+  kPair,
+};
+
+// "Vec", …: what a sort is declared with; kNone for an unknown name.
+ContainerKind ParseContainerKind(std::string_view name);
+// The number of sorts a container is declared with: 1 or 2.
+size_t ContainerParameters(ContainerKind kind);
+// The primitive that makes one from its elements in order: "vec-of", …
+std::string_view ContainerConstructor(ContainerKind kind);
+// Brings elements into the order, and without the repetitions, that the kind asks for. Of two
+// values for one key the later one stays.
+void NormalizeElements(ContainerKind kind, std::vector<Value>* elements);
+// The primitives of one container sort.
+void RegisterContainerPrimitives(EGraph& graph, SortId sort);
+
+class ContainerPool {
+ public:
+  // Elements must be normalized.
+  Value Intern(SortId sort, std::span<const Value> elements);
+  std::span<const Value> Elements(Value container) const {
+    const Entry& entry = entries_[container.bits];
+    return {elements_.data() + entry.begin, entry.size};
+  }
+  // What SetCanonical() stored, if it was stored at `now`.
+  std::optional<Value> CanonicalSince(Value container, uint64_t now) const {
+    const Entry& entry = entries_[container.bits];
+    if (entry.canonical_at != now) return std::nullopt;
+    return entry.canonical;
+  }
+  void SetCanonical(Value container, Value canonical, uint64_t now) {
+    entries_[container.bits].canonical = canonical;
+    entries_[container.bits].canonical_at = now;
+  }
+  size_t Bytes() const {
+    return entries_.capacity() * sizeof(Entry) + elements_.capacity() * sizeof(Value) +
+           slots_.capacity() * sizeof(uint32_t);
+  }
+
+ private:
+  struct Entry {
+    size_t begin = 0;  // into elements_
+    uint32_t size = 0;
+    uint32_t hash = 0;
+    SortId sort;
+    Value canonical;
+    uint64_t canonical_at = ~uint64_t{0};
+  };
+  void Grow();
+
+  std::vector<Entry> entries_;  // by value
+  std::vector<Value> elements_;
+  std::vector<uint32_t> slots_;  // open addressing: index of the entry plus 1, 0 where empty
+};
+
+}  // namespace l3c::egraph
