@@ -1,0 +1,92 @@
+#include "egraph/extract/plain.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "egraph/extract/dag.h"
+#include "egraph/extract/pass.h"
+
+namespace l3c::egraph {
+namespace {
+
+std::vector<double> SearchPrices(std::span<const double> prices) {
+  std::vector<double> result(prices.begin(), prices.end());
+  for (double& price : result) {
+    if (!(price < std::numeric_limits<double>::infinity())) {
+      price = std::numeric_limits<double>::infinity();
+    }
+    price = std::max(0.0, price);
+  }
+  return result;
+}
+
+}  // namespace
+
+PlainExtraction MeasureChoice(const NodeGraph& graph, std::span<const double> prices,
+                              std::span<const ClassRef> roots, std::span<const ENodeRef> choice) {
+  PlainExtraction result;
+  std::vector<ENodeRef> kept(graph.class_count());
+  std::vector<uint8_t> done(graph.class_count(), 0);
+  std::vector<double> tree(graph.class_count(), 0);
+  std::vector<std::pair<uint32_t, uint32_t>> stack;  // class, next child
+  double dag_cost = 0, tree_cost = 0;
+  const auto enter = [&](ClassRef c) {
+    if (!c.valid() || !choice[c.index].valid()) return false;
+    kept[c.index] = choice[c.index];
+    stack.emplace_back(c.index, 0);
+    return true;
+  };
+  for (ClassRef root : roots) {
+    if (!root.valid()) return result;
+    if (!done[root.index] && !enter(root)) return result;
+    while (!stack.empty()) {
+      auto& [c, next] = stack.back();
+      const std::span<const ClassRef> children = graph.NodeChildren(kept[c]);
+      if (next < children.size()) {
+        const ClassRef child = children[next++];
+        if (child.valid() && done[child.index]) continue;
+        // Entered and not done: below itself.
+        if ((child.valid() && kept[child.index].valid()) || !enter(child)) return result;
+        continue;
+      }
+      tree[c] = prices[kept[c].index];
+      for (ClassRef child : children) tree[c] += tree[child.index];
+      done[c] = 1;
+      result.order.push_back(ClassRef{c});
+      stack.pop_back();
+    }
+    tree_cost += tree[root.index];
+  }
+  for (ENodeRef n : kept) {
+    if (n.valid()) dag_cost += prices[n.index];
+  }
+  result.feasible = true;
+  result.choice = std::move(kept);
+  result.dag_cost = dag_cost;
+  result.tree_cost = tree_cost;
+  return result;
+}
+
+PlainExtraction PlainTree(const NodeGraph& graph, std::span<const double> prices,
+                          std::span<const ClassRef> roots) {
+  const UserIndex users(graph);
+  const std::vector<double> search_prices = SearchPrices(prices);
+  Pass pass(graph, users);
+  uint64_t work = 0;
+  pass.Run(Pass::Sharing::kTree, {search_prices, {}, {}}, &work);
+  return MeasureChoice(graph, prices, roots, pass.choice());
+}
+
+PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> prices,
+                               std::span<const ClassRef> roots, uint64_t max_work) {
+  for (ClassRef root : roots) {
+    if (!root.valid()) return {};
+  }
+  const UserIndex users(graph);
+  const std::vector<double> search_prices = SearchPrices(prices);
+  DagSearch search(graph, users, search_prices, roots, {}, max_work);
+  search.Run();
+  return MeasureChoice(graph, prices, roots, search.choice());
+}
+
+}  // namespace l3c::egraph

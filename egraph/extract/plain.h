@@ -1,0 +1,36 @@
+// Extraction from a bare NodeGraph with a price for every e-node: what the extractors of extract.h
+// do on a view of an e-graph, for graphs that come from elsewhere (serialize.h).
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "egraph/extract/node_graph.h"
+
+namespace l3c::egraph {
+
+struct PlainExtraction {
+  bool feasible = false;
+  // By class: the e-node taken, invalid where the class is not reached from the roots.
+  std::vector<ENodeRef> choice;
+  std::vector<ClassRef> order;  // classes reached, children before parents
+  double dag_cost = std::numeric_limits<double>::infinity();
+  double tree_cost = std::numeric_limits<double>::infinity();
+};
+
+// The choice for each class, cut down to what the roots reach, and its costs. Not feasible where a
+// class reached has no choice or is below itself.
+PlainExtraction MeasureChoice(const NodeGraph& graph, std::span<const double> prices,
+                              std::span<const ClassRef> roots, std::span<const ENodeRef> choice);
+
+// Prices below zero count as zero in the search and as they are in the costs. Infinity or NaN
+// forbids an e-node.
+PlainExtraction PlainTree(const NodeGraph& graph, std::span<const double> prices,
+                          std::span<const ClassRef> roots);
+// Never dearer than the DAG cost of PlainTree() unless there are prices below zero.
+PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> prices,
+                               std::span<const ClassRef> roots, uint64_t max_work);
+
+}  // namespace l3c::egraph
