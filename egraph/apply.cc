@@ -1,5 +1,7 @@
 #include "egraph/apply.h"
 
+#include <utility>
+
 namespace l3c::egraph {
 
 bool ActionRunner::Apply(const Rule& rule) {
@@ -37,8 +39,10 @@ bool ActionRunner::Act(const Rule& rule, const Action& action) {
       Value values[EGraph::kMaxArity + 1];
       for (size_t i = 0; i < action.args.size(); ++i) values[i] = Value{args[i]};
       const Primitive& primitive = graph_.primitives()[action.primitive];
+      const bool nested = std::exchange(graph_.in_action_, true);
       const std::optional<Value> result =
           primitive.fn(graph_, std::span<const Value>(values, action.args.size()));
+      graph_.in_action_ = nested;
       if (!result) {
         graph_.Fail("primitive '" + primitive.name + "' gives nothing in an action of " +
                     graph_.DescribeRule(graph_.current_rule_));

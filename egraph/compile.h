@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -105,6 +106,12 @@ class Compiler {
   std::optional<Typed> Literal(uint32_t expr);
   // The sorts that a value read from `expr` can have, by the overloads of primitives in it.
   const std::vector<SortId>& PossibleSorts(uint32_t expr);
+  // (unstable-fn "name" captured…): the sort of the function value, among those of `wanted` where that
+  // is one, by the sorts of what is captured (invalid: not known). Gives the primitive that makes it.
+  std::optional<uint32_t> FindFn(uint32_t expr, std::span<const SortId> captured, SortId wanted);
+  bool CheckFnCall(uint32_t expr);
+  std::optional<Typed> ActionFn(uint32_t expr, SortId wanted);
+  std::optional<uint32_t> QueryFn(uint32_t expr);
   std::optional<Typed> ActionPrimitive(uint32_t expr, SortId wanted);
   std::optional<Typed> ActionCall(uint32_t expr, SortId wanted, const Typed* join_class);
   std::optional<std::vector<Operand>> CallArguments(uint32_t expr, FunctionId f);

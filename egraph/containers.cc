@@ -38,7 +38,9 @@ struct Registrar {
         [op, sort = self](EGraph& e, Args a) -> Result {
           std::optional<Elements> elements = op(e, a);
           if (!elements || elements->size() > kMaxElements) return std::nullopt;
-          return e.Container(sort, std::move(*elements));
+          const Value made = e.Container(sort, std::move(*elements));
+          if (e.ContainerDepth(made) > kMaxContainerDepth) return std::nullopt;
+          return made;
         },
         repeated);
   }
@@ -90,6 +92,30 @@ void RegisterMembership(Registrar& r, const std::string& prefix, bool swapped_to
          [](EGraph& e, Args a) { return Contains(e, a[1], a[0]); });
   r.Test(prefix + "-not-contains-swapped", {r.first, r.self},
          [](EGraph& e, Args a) { return !Contains(e, a[1], a[0]); });
+}
+
+Result ApplyFn(EGraph& e, SortId sort, Value fn, Args given);
+
+// unstable-vec-map for every vector sort that `fn` leads to from the vectors `vec`. Elements for which
+// the function gives nothing are left out.
+void RegisterVecMaps(EGraph& g, SortId vec, SortId fn) {
+  const auto is_vec_of = [&g](SortId sort, SortId element) {
+    return g.sort(sort).container == ContainerKind::kVec && g.sort(sort).parameters[0] == element;
+  };
+  const std::vector<SortId> signature = g.sort(fn).parameters;
+  if (signature.size() != 2 || !is_vec_of(vec, signature[0])) return;
+  for (uint32_t s = 0; s < g.sort_count(); ++s) {
+    const SortId to{s};
+    if (!is_vec_of(to, signature[1])) continue;
+    g.RegisterPrimitive("unstable-vec-map", {fn, vec}, to, [fn, to](EGraph& e, Args a) -> Result {
+      Elements all;
+      for (Value v : Copy(e, a[1])) {
+        const Result mapped = ApplyFn(e, fn, a[0], std::span(&v, 1));
+        if (mapped) all.push_back(*mapped);
+      }
+      return e.Container(to, std::move(all));
+    });
+  }
 }
 
 void RegisterVec(Registrar& r) {
@@ -144,6 +170,17 @@ void RegisterVec(Registrar& r) {
       for (int64_t i = 0; i < end; ++i) all.push_back(e.I64(i));
       return all;
     });
+  }
+  if (r.g.sort(r.first).is_equality) {
+    r.g.RegisterPrimitive("vec-union", {r.self, r.self}, r.self, [](EGraph& e, Args a) -> Result {
+      const Elements x = Copy(e, a[0]), y = Copy(e, a[1]);
+      if (!e.in_action() || x.size() != y.size()) return std::nullopt;
+      for (size_t i = 0; i < x.size(); ++i) e.Union(x[i], y[i]);
+      return a[0];
+    });
+  }
+  for (uint32_t s = 0; s < r.g.sort_count(); ++s) {
+    if (r.g.sort(SortId{s}).container == ContainerKind::kFn) RegisterVecMaps(r.g, r.self, SortId{s});
   }
   r.Length("vec-length", 1);
   RegisterMembership(r, "vec", false);
@@ -328,6 +365,57 @@ void RegisterPair(Registrar& r) {
                         [](EGraph& e, Args a) -> Result { return e.Elements(a[0])[1]; });
 }
 
+// Applies the function named in `fn` to what it has captured and then to `given`.
+Result ApplyFn(EGraph& e, SortId sort, Value fn, Args given) {
+  const std::vector<SortId>& signature = e.sort(sort).parameters;
+  const std::span<const Value> captured = e.Elements(fn);
+  const std::string& name = e.AsString(captured[0]);
+  std::vector<SortId> sorts;
+  std::vector<Value> args;
+  for (size_t i = 1; i + 1 < captured.size(); i += 2) {
+    sorts.push_back(SortId{captured[i].bits});
+    args.push_back(captured[i + 1]);
+  }
+  sorts.insert(sorts.end(), signature.begin(), signature.end() - 1);
+  args.insert(args.end(), given.begin(), given.end());
+  if (args.size() > EGraph::kMaxArity) return std::nullopt;
+  if (const FunctionId f = e.FindFunction(name); f.valid()) {
+    const Function& function = e.function(f);
+    if (function.inputs != sorts || function.output != signature.back()) return std::nullopt;
+    if (function.kind == FunctionKind::kConstructor && e.in_action()) return e.Add(f, args);
+    return e.Lookup(f, args);
+  }
+  for (uint32_t p : e.FindPrimitives(name)) {
+    const Primitive& primitive = e.primitives()[p];
+    if (!primitive.Takes(args.size())) continue;
+    SortId any;
+    const auto agrees = [&any](SortId declared, SortId actual) {
+      if (declared != kAnySort) return declared == actual;
+      if (!any.valid()) any = actual;
+      return any == actual;
+    };
+    bool fits = true;
+    for (size_t i = 0; i < args.size() && fits; ++i) fits = agrees(primitive.Input(i), sorts[i]);
+    if (fits && agrees(primitive.output, signature.back())) return primitive.fn(e, args);
+  }
+  return std::nullopt;
+}
+
+void RegisterFn(EGraph& g, SortId sort) {
+  // Called by the compiler alone, which knows the sorts of what is captured: name, sort, value, ….
+  g.RegisterPrimitive("unstable-fn", {}, sort, [sort](EGraph& e, Args a) -> Result {
+    const Value made = e.Container(sort, Elements(a.begin(), a.end()));
+    if (e.ContainerDepth(made) > kMaxContainerDepth) return std::nullopt;
+    return made;
+  });
+  const std::vector<SortId> parameters = g.sort(sort).parameters;
+  std::vector<SortId> inputs{sort};
+  inputs.insert(inputs.end(), parameters.begin(), parameters.end() - 1);
+  g.RegisterPrimitive("unstable-app", inputs, parameters.back(),
+                      [sort](EGraph& e, Args a) { return ApplyFn(e, sort, a[0], a.subspan(1)); });
+  for (uint32_t s = 0; s < g.sort_count(); ++s) RegisterVecMaps(g, SortId{s}, sort);
+}
+
 }  // namespace
 
 ContainerKind ParseContainerKind(std::string_view name) {
@@ -336,6 +424,7 @@ ContainerKind ParseContainerKind(std::string_view name) {
   if (name == "MultiSet") return ContainerKind::kMultiSet;
   if (name == "Map") return ContainerKind::kMap;
   if (name == "Pair") return ContainerKind::kPair;
+  if (name == "UnstableFn") return ContainerKind::kFn;
   return ContainerKind::kNone;
 }
 
@@ -355,6 +444,8 @@ std::string_view ContainerConstructor(ContainerKind kind) {
       return "map-of";
     case ContainerKind::kPair:
       return "pair";
+    case ContainerKind::kFn:
+      return "unstable-fn";
     case ContainerKind::kNone:
       break;
   }
@@ -387,6 +478,7 @@ void NormalizeElements(ContainerKind kind, std::vector<Value>* elements) {
     }
     case ContainerKind::kVec:
     case ContainerKind::kPair:
+    case ContainerKind::kFn:
     case ContainerKind::kNone:
       return;
   }
@@ -406,12 +498,14 @@ void RegisterContainerPrimitives(EGraph& graph, SortId sort) {
       return RegisterMap(r);
     case ContainerKind::kPair:
       return RegisterPair(r);
+    case ContainerKind::kFn:
+      return RegisterFn(graph, sort);
     case ContainerKind::kNone:
       return;
   }
 }
 
-Value ContainerPool::Intern(SortId sort, std::span<const Value> elements) {
+Value ContainerPool::Intern(SortId sort, std::span<const Value> elements, uint32_t depth) {
   if ((entries_.size() + 1) * 2 > slots_.size()) Grow();
   const uint32_t hash = HashElements(sort, elements);
   const size_t mask = slots_.size() - 1;
@@ -427,6 +521,7 @@ Value ContainerPool::Intern(SortId sort, std::span<const Value> elements) {
   entry.begin = elements_.size();
   entry.size = static_cast<uint32_t>(elements.size());
   entry.hash = hash;
+  entry.depth = depth;
   entry.sort = sort;
   elements_.insert(elements_.end(), elements.begin(), elements.end());
   entries_.push_back(entry);

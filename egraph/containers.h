@@ -1,4 +1,4 @@
-// Containers: vectors, sets, multisets, maps and pairs of values.
+// Containers: vectors, sets, multisets, maps, pairs, and functions applied to some of their arguments.
 //
 // A container is a value like a literal: interned, so that equal contents of one sort have equal
 // bits. One that holds classes changes its contents when they are united; it then becomes another
@@ -25,11 +25,17 @@ enum class ContainerKind : uint8_t {
   kMultiSet,  // elements ascending by bits, repeated as often as they are in it
   kMap,       // key, value, key, value, …; keys ascending by bits, each once
   kPair,
+  // The name of a function or primitive as a String, then for each captured argument the index of its
+  // sort and its value.
+  kFn,
 };
+
+// Containers nest no deeper than this, so that passes over them may recurse.
+inline constexpr uint32_t kMaxContainerDepth = 1000;
 
 // "Vec", …: what a sort is declared with; kNone for an unknown name.
 ContainerKind ParseContainerKind(std::string_view name);
-// The number of sorts a container is declared with: 1 or 2.
+// The number of sorts a container is declared with: 1 or 2. Not for functions.
 size_t ContainerParameters(ContainerKind kind);
 // The primitive that makes one from its elements in order: "vec-of", …
 std::string_view ContainerConstructor(ContainerKind kind);
@@ -42,7 +48,9 @@ void RegisterContainerPrimitives(EGraph& graph, SortId sort);
 class ContainerPool {
  public:
   // Elements must be normalized.
-  Value Intern(SortId sort, std::span<const Value> elements);
+  Value Intern(SortId sort, std::span<const Value> elements, uint32_t depth);
+  // How deep containers nest in it; 1 for one of other values.
+  uint32_t Depth(Value container) const { return entries_[container.bits].depth; }
   std::span<const Value> Elements(Value container) const {
     const Entry& entry = entries_[container.bits];
     return {elements_.data() + entry.begin, entry.size};
@@ -67,6 +75,7 @@ class ContainerPool {
     size_t begin = 0;  // into elements_
     uint32_t size = 0;
     uint32_t hash = 0;
+    uint32_t depth = 0;
     SortId sort;
     Value canonical;
     uint64_t canonical_at = ~uint64_t{0};

@@ -98,6 +98,8 @@ SortId EGraph::DeclareContainer(std::string_view name, ContainerKind kind,
   for (SortId parameter : parameters) {
     declared.moves |= sorts_[parameter.index].is_equality || sorts_[parameter.index].moves;
   }
+  // A function may have captured values of any sort.
+  declared.moves |= kind == ContainerKind::kFn;
   RegisterContainerPrimitives(*this, id);
   return id;
 }
@@ -275,7 +277,12 @@ const std::string& EGraph::AsString(Value v) const { return strings_[v.bits]; }
 
 Value EGraph::Container(SortId sort, std::vector<Value> elements) const {
   NormalizeElements(sorts_[sort.index].container, &elements);
-  return containers_.Intern(sort, elements);
+  uint32_t depth = 1;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (!sorts_[ElementSort(sort, elements, i).index].is_container()) continue;
+    depth = std::max(depth, containers_.Depth(elements[i]) + 1);
+  }
+  return containers_.Intern(sort, elements, depth);
 }
 
 Value EGraph::CanonicalContainer(SortId sort, Value v) const {
@@ -286,7 +293,7 @@ Value EGraph::CanonicalContainer(SortId sort, Value v) const {
   std::vector<Value> moved(elements.begin(), elements.end());
   bool changed = false;
   for (size_t i = 0; i < moved.size(); ++i) {
-    const Value canonical = Canonical(ElementSort(sort, i), moved[i]);
+    const Value canonical = Canonical(ElementSort(sort, moved, i), moved[i]);
     changed |= canonical != moved[i];
     moved[i] = canonical;
   }
@@ -627,8 +634,10 @@ std::string EGraph::DescribeValue(SortId sort, Value v) const {
   std::string text = "(" + std::string(ContainerConstructor(s.container));
   const std::span<const Value> elements = Elements(v);
   for (size_t i = 0; i < elements.size(); ++i) {
+    const SortId element = ElementSort(sort, elements, i);
+    if (element == kUnit && s.container == ContainerKind::kFn) continue;
     text += ' ';
-    text += DescribeValue(ElementSort(sort, i), elements[i]);
+    text += DescribeValue(element, elements[i]);
   }
   return text + ')';
 }

@@ -107,7 +107,7 @@ struct ConstructorOptions {
 
 // A primitive reads its arguments and gives a value, or nothing: in a premise that is "no match",
 // in an action it fails the run. It may look up the graph's tables and intern base values, and must
-// depend on nothing else; it must not add, set or union.
+// depend on nothing else; it must not set, nor add or union unless EGraph::in_action().
 using PrimitiveFn = std::function<std::optional<Value>(EGraph&, std::span<const Value> args)>;
 
 struct Primitive {
@@ -204,11 +204,13 @@ class EGraph {
   // keys of maps are put in order here.
   Value Container(SortId sort, std::vector<Value> elements) const;
   std::span<const Value> Elements(Value container) const { return containers_.Elements(container); }
-  // The sort of element `i`.
-  SortId ElementSort(SortId container, size_t i) const {
-    const std::vector<SortId>& parameters = sorts_[container.index].parameters;
-    return parameters[i % parameters.size()];
+  // The sort of element `i`; Unit for one that is no value.
+  SortId ElementSort(SortId container, std::span<const Value> elements, size_t i) const {
+    const Sort& s = sorts_[container.index];
+    if (s.container != ContainerKind::kFn) return s.parameters[i % s.parameters.size()];
+    return i == 0 ? kString : i % 2 == 1 ? kUnit : SortId{elements[i - 1].bits};
   }
+  uint32_t ContainerDepth(Value container) const { return containers_.Depth(container); }
 
   // --- E-nodes and facts. Arguments need not be canonical.
   // The class of the e-node, which is created when absent.
@@ -273,6 +275,8 @@ class EGraph {
   // New rows and unions are filed under this rule; kInitial outside of runs.
   void set_current_rule(RuleId rule) { current_rule_ = rule; }
   RuleId current_rule() const { return current_rule_; }
+  // Whether a primitive runs in an action, where it may add e-nodes and unite classes.
+  bool in_action() const { return in_action_; }
   const std::vector<UnionRecord>& unions() const { return unions_; }
   // The rules that created an e-node of the class or joined classes into it, each once, by id.
   std::vector<RuleId> RulesOf(Value class_id) const;
@@ -352,6 +356,7 @@ class EGraph {
   std::vector<uint64_t> rule_clock_;  // by rule: the search step up to which it has seen all rows
   Numerics numerics_ = Numerics::kReassoc;
   RuleId current_rule_ = kInitial;
+  bool in_action_ = false;
   std::optional<std::string> failure_;
 };
 

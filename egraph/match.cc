@@ -21,6 +21,12 @@ uint64_t Matcher::BoundColumns(const Atom& atom) const {
   return columns;
 }
 
+bool Matcher::SharesSlot(const Atom& atom) const {
+  return std::any_of(atom.columns.begin(), atom.columns.end(), [this](const Operand& o) {
+    return !o.is_constant && bound_[o.bits] != 0;
+  });
+}
+
 double Matcher::Expected(const Atom& atom, uint32_t rows) const {
   const auto columns = static_cast<uint32_t>(atom.columns.size());
   const uint64_t bound = BoundColumns(atom);
@@ -139,7 +145,11 @@ bool Matcher::Plan(const Query& query, const Delta& delta, size_t delta_atom) {
     double best_rows = 0;
     for (size_t c = 0; c < candidates_.size(); ++c) {
       const Candidate& candidate = candidates_[c];
-      const double rows = Expected(query.atoms[candidate.atom], candidate.to - candidate.from);
+      const Atom& atom = query.atoms[candidate.atom];
+      double rows = Expected(atom, candidate.to - candidate.from);
+      // An atom that shares nothing with what is bound multiplies the matches, and so the work of
+      // all that follows until something joins the two: it counts twice.
+      if (rows > 1 && !SharesSlot(atom)) rows *= rows;
       // On a tie the atom with new rows goes first: its other matches are not even looked at.
       if (c == 0 || rows < best_rows || (rows == best_rows && candidate.atom == delta_atom)) {
         best = c;

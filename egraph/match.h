@@ -63,6 +63,7 @@ class Matcher {
   void PlanPrimitives(const Query& query);
   bool IsBound(const Operand& operand) const { return operand.is_constant || bound_[operand.bits]; }
   uint64_t BoundColumns(const Atom& atom) const;
+  bool SharesSlot(const Atom& atom) const;
   // The rows expected to match an atom, given what is bound.
   double Expected(const Atom& atom, uint32_t rows) const;
   void PlanAtom(const Atom& atom, uint32_t from, uint32_t to);

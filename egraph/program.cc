@@ -218,18 +218,31 @@ class Loader {
     const ContainerKind kind = ParseContainerKind(doc_.Text(Child(n, 0)));
     if (kind == ContainerKind::kNone) {
       return Error(Offset(n), "unknown container " + Quoted(Child(n, 0)) +
-                                  "; Vec, Set, MultiSet, Map and Pair are known");
+                                  "; Vec, Set, MultiSet, Map, Pair and UnstableFn are known");
     }
+    if (graph_.sort_count() >= kMaxSorts) {
+      return Error(Offset(n), "more than " + std::to_string(kMaxSorts) + " sorts");
+    }
+    if (kind == ContainerKind::kFn) return FnSort(name, n);
     const auto parameters = static_cast<uint32_t>(ContainerParameters(kind));
     if (!Takes(n, parameters, parameters)) return false;
     std::vector<SortId> sorts(parameters);
     for (uint32_t i = 0; i < parameters; ++i) {
       if (!SortName(Child(n, i + 1), &sorts[i])) return false;
     }
-    if (graph_.sort_count() >= kMaxSorts) {
-      return Error(Offset(n), "more than " + std::to_string(kMaxSorts) + " sorts");
-    }
     graph_.DeclareContainer(name, kind, sorts);
+    return true;
+  }
+
+  // (UnstableFn (i64 i64) String)
+  bool FnSort(std::string_view name, uint32_t n) {
+    std::vector<SortId> sorts;
+    SortId output;
+    if (!Takes(n, 2, 2) || !SortList(Child(n, 1), &sorts) || !SortName(Child(n, 2), &output)) {
+      return false;
+    }
+    sorts.push_back(output);
+    graph_.DeclareContainer(name, ContainerKind::kFn, sorts);
     return true;
   }
 

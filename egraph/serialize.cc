@@ -15,27 +15,16 @@ using nlohmann::json;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Values nested deeper than this are in no such file.
-constexpr int kMaxDepth = 8;
-
 class Reader {
  public:
   explicit Reader(std::string_view file) : file_(file) {}
 
   SerializedResult Read(std::string_view text) {
-    bool too_deep = false;
     json root;
     try {
-      root = json::parse(text, [&](int depth, json::parse_event_t, json&) {
-        too_deep |= depth > kMaxDepth;
-        return !too_deep;
-      });
+      root = json::parse(text);
     } catch (const json::exception& e) {
       Fail("", WithoutPrefix(e.what()));
-      return std::move(result_);
-    }
-    if (too_deep) {
-      Fail("", "nested deeper than " + std::to_string(kMaxDepth));
       return std::move(result_);
     }
     if (!root.is_object() || !root.contains("nodes") || !root["nodes"].is_object()) {

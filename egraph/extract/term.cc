@@ -12,6 +12,11 @@ uint64_t AddCosts(uint64_t a, uint64_t b) {
   return __builtin_add_overflow(a, b, &sum) ? std::numeric_limits<uint64_t>::max() : sum;
 }
 
+// Elements of functions that are no arguments: the name, and sorts.
+bool IsName(ContainerKind kind, size_t i) {
+  return kind == ContainerKind::kFn && (i == 0 || i % 2 == 1);
+}
+
 }  // namespace
 
 TermExtractor::TermExtractor(const EGraph& graph) : graph_(graph) {
@@ -60,11 +65,12 @@ std::optional<uint64_t> TermExtractor::Cost(SortId sort, Value value) const {
     return best_[c].cost;
   }
   if (!s.is_container()) return 1;
-  // Sorts nest no deeper than their declarations do.
   uint64_t cost = 0;
   const std::span<const Value> elements = graph_.Elements(value);
   for (size_t i = 0; i < elements.size(); ++i) {
-    const std::optional<uint64_t> element = Cost(graph_.ElementSort(sort, i), elements[i]);
+    if (IsName(s.container, i)) continue;
+    const std::optional<uint64_t> element =
+        Cost(graph_.ElementSort(sort, elements, i), elements[i]);
     if (!element) return std::nullopt;
     cost = AddCosts(cost, *element);
   }
@@ -111,7 +117,8 @@ std::string TermExtractor::Print(std::vector<Piece> pieces, size_t max_bytes) co
       text += ContainerConstructor(sort.container);
       pieces.push_back({SortId{}, Value{}, ")"});
       for (size_t i = elements.size(); i-- > 0;) {
-        pieces.push_back({graph_.ElementSort(piece.sort, i), elements[i], nullptr});
+        if (IsName(sort.container, i) && i != 0) continue;
+        pieces.push_back({graph_.ElementSort(piece.sort, elements, i), elements[i], nullptr});
         pieces.push_back({SortId{}, Value{}, " "});
       }
     } else {

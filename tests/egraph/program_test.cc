@@ -280,7 +280,8 @@ TEST(Program, ErrorsHaveTheirPlace) {
       {"(check (= 1 2))", "t.egg:1:1: error: check failed: no match for '(check (= 1 2))'"},
       {"(fail (check (= 1 1)))", "t.egg:1:1: error: '(check (= 1 1))' was expected to fail"},
       {"(sort V (List i64))",
-       "t.egg:1:9: error: unknown container 'List'; Vec, Set, MultiSet, Map and Pair are known"},
+       "t.egg:1:9: error: unknown container 'List'; Vec, Set, MultiSet, Map, Pair "
+       "and UnstableFn are known"},
       {"(pop)", "t.egg:1:1: error: pop without a push"},
       {"(datatype A (B))\n  (A", "t.egg:2:3: error: '(' without a ')'"},
       {")", "t.egg:1:1: error: ')' without a '('"},

@@ -11,5 +11,6 @@ int Lower(const Options& options);
 int Run(const Options& options);
 int Eval(const Options& options);
 int EGraphRun(const Options& options);
+int EGraphExtract(const Options& options);
 
 }  // namespace l3c::tools

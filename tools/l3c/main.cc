@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
       case Verb::kRun: return Run(options);
       case Verb::kEval: return Eval(options);
       case Verb::kEGraphRun: return EGraphRun(options);
+      case Verb::kEGraphExtract: return EGraphExtract(options);
     }
   } catch (const std::bad_alloc&) {
     std::fprintf(stderr, "error[environment]: out of memory\n");

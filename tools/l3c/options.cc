@@ -215,6 +215,23 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_run->add_option("--max-bytes", options.max_bytes, "Memory at which a run stops")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
 
+  CLI::App* egraph_extract =
+      egraph->add_subcommand("extract", "Choose the cheapest term of a serialized e-graph");
+  egraph_extract->parse_complete_callback([&options] { options.verb = Verb::kEGraphExtract; });
+  egraph_extract->add_option("FILE", options.file, "An e-graph as egraph-serialize writes it")
+      ->required();
+  egraph_extract
+      ->add_option("--extractor", options.extractor,
+                   "tree: shared parts at every use; greedy: once, by local search; exact: proven")
+      ->check(CLI::IsMember({"tree", "greedy", "exact"}));
+  egraph_extract->add_option("--costs", options.costs,
+                             "file: those in FILE; size: 1 each; or a JSON file {\"op\": cost, …}");
+  egraph_extract
+      ->add_option("--max-seconds", options.max_seconds, "exact: stop there, with a bound")
+      ->check(CLI::PositiveNumber);
+  egraph_extract->add_option("--dot", options.dot, "Draw the e-graph there, what is chosen filled");
+  egraph_extract->add_flag("--json", options.json, "The choice as one JSON object");
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {

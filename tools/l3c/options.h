@@ -13,11 +13,12 @@ namespace l3c::tools {
 enum class Layer : uint8_t { kL3, kL2, kL1, kL0 };
 std::string_view LayerName(Layer layer);  // "l3"
 
-enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval, kEGraphRun };
+enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval, kEGraphRun, kEGraphExtract };
 
 struct Options {
   Verb verb = Verb::kCheck;
-  // A program of any layer; for eval, or run --resume, a run's folder; for egraph run, an .egg file.
+  // A program of any layer; for eval, or run --resume, a run's folder; for egraph run, an .egg file;
+  // for egraph extract, a .json file.
   std::string file;
 
   std::map<std::string, std::string> data;    // --data NAME=DIR
@@ -43,6 +44,10 @@ struct Options {
   bool stats = false;                         // --stats
   std::string fact_directory;                 // --fact-directory DIR
   uint64_t max_bytes = uint64_t{16} << 30;    // --max-bytes N
+  std::string extractor = "exact";            // --extractor tree|greedy|exact
+  std::string costs = "file";                 // --costs file|size|FILE
+  std::optional<double> max_seconds;          // --max-seconds S
+  std::string dot;                            // --dot PATH
   bool sarif = false;                         // --diagnostics=json
   bool color = false;                         // a terminal, unless NO_COLOR or --color=never
 };
