@@ -183,6 +183,28 @@ std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
   return output;
 }
 
+bool Compiler::EquateFacts(uint32_t a, uint32_t b, uint32_t offset) {
+  const auto relation = [&](uint32_t output) -> const PendingAtom* {
+    for (const PendingAtom& atom : atoms_) {
+      if (atom.columns.back() == output &&
+          graph_.function(atom.function).kind == FunctionKind::kRelation) {
+        return &atom;
+      }
+    }
+    return nullptr;
+  };
+  const PendingAtom* x = relation(a);
+  const PendingAtom* y = relation(b);
+  if (x == nullptr || y == nullptr) return true;
+  if (x->function != y->function) {
+    return Error(offset, "facts of two relations are never equal");
+  }
+  for (size_t i = 0; i + 1 < x->columns.size(); ++i) {
+    if (!Equate(x->columns[i], y->columns[i], offset)) return false;
+  }
+  return true;
+}
+
 bool Compiler::AddFact(uint32_t expr) {
   const uint32_t offset = doc_.node(expr).begin;
   if (!doc_.IsList(expr) || doc_.node(expr).child_count == 0) {
@@ -197,6 +219,7 @@ bool Compiler::AddFact(uint32_t expr) {
       const uint32_t child = doc_.child(expr, i);
       const std::optional<uint32_t> other = QueryExpr(child);
       if (!other || !Equate(*first, *other, doc_.node(child).begin)) return false;
+      if (!EquateFacts(*first, *other, doc_.node(child).begin)) return false;
     }
     return true;
   }

@@ -94,6 +94,8 @@ class Compiler {
   uint32_t Root(uint32_t node) const;
   bool SetSort(uint32_t node, SortId sort, uint32_t offset);
   bool Equate(uint32_t a, uint32_t b, uint32_t offset);
+  // Facts of a relation are equal where their arguments are, although all have the value Unit.
+  bool EquateFacts(uint32_t a, uint32_t b, uint32_t offset);
   std::optional<uint32_t> QueryExpr(uint32_t expr);
   std::optional<uint32_t> QueryCall(uint32_t expr);
   // Narrows the overloads of a primitive by the sorts known so far. False on an error.

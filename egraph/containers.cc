@@ -96,25 +96,34 @@ void RegisterMembership(Registrar& r, const std::string& prefix, bool swapped_to
 
 Result ApplyFn(EGraph& e, SortId sort, Value fn, Args given);
 
-// unstable-vec-map for every vector sort that `fn` leads to from the vectors `vec`. Elements for which
-// the function gives nothing are left out.
-void RegisterVecMaps(EGraph& g, SortId vec, SortId fn) {
-  const auto is_vec_of = [&g](SortId sort, SortId element) {
-    return g.sort(sort).container == ContainerKind::kVec && g.sort(sort).parameters[0] == element;
-  };
+// unstable-vec-map and unstable-multiset-map to every sort that `fn` leads to from the containers
+// `from`. Elements for which the function gives nothing are left out.
+void RegisterMaps(EGraph& g, SortId from, SortId fn) {
+  const ContainerKind kind = g.sort(from).container;
+  const bool vec = kind == ContainerKind::kVec;
   const std::vector<SortId> signature = g.sort(fn).parameters;
-  if (signature.size() != 2 || !is_vec_of(vec, signature[0])) return;
+  if ((!vec && kind != ContainerKind::kMultiSet) || signature.size() != 2 ||
+      g.sort(from).parameters[0] != signature[0]) {
+    return;
+  }
   for (uint32_t s = 0; s < g.sort_count(); ++s) {
     const SortId to{s};
-    if (!is_vec_of(to, signature[1])) continue;
-    g.RegisterPrimitive("unstable-vec-map", {fn, vec}, to, [fn, to](EGraph& e, Args a) -> Result {
-      Elements all;
-      for (Value v : Copy(e, a[1])) {
-        const Result mapped = ApplyFn(e, fn, a[0], std::span(&v, 1));
-        if (mapped) all.push_back(*mapped);
-      }
-      return e.Container(to, std::move(all));
-    });
+    if (g.sort(to).container != kind || g.sort(to).parameters[0] != signature[1]) continue;
+    g.RegisterPrimitive(vec ? "unstable-vec-map" : "unstable-multiset-map", {fn, from}, to,
+                        [fn, to](EGraph& e, Args a) -> Result {
+                          Elements all;
+                          for (Value v : Copy(e, a[1])) {
+                            const Result mapped = ApplyFn(e, fn, a[0], std::span(&v, 1));
+                            if (mapped) all.push_back(*mapped);
+                          }
+                          return e.Container(to, std::move(all));
+                        });
+  }
+}
+
+void RegisterMapsOf(Registrar& r) {
+  for (uint32_t s = 0; s < r.g.sort_count(); ++s) {
+    if (r.g.sort(SortId{s}).container == ContainerKind::kFn) RegisterMaps(r.g, r.self, SortId{s});
   }
 }
 
@@ -179,9 +188,7 @@ void RegisterVec(Registrar& r) {
       return a[0];
     });
   }
-  for (uint32_t s = 0; s < r.g.sort_count(); ++s) {
-    if (r.g.sort(SortId{s}).container == ContainerKind::kFn) RegisterVecMaps(r.g, r.self, SortId{s});
-  }
+  RegisterMapsOf(r);
   r.Length("vec-length", 1);
   RegisterMembership(r, "vec", false);
 }
@@ -313,6 +320,7 @@ void RegisterMultiSet(Registrar& r) {
                             return e.Container(sort, std::move(all));
                           });
   }
+  RegisterMapsOf(r);
   r.Length("multiset-length", 1);
   RegisterMembership(r, "multiset", true);
 }
@@ -413,7 +421,7 @@ void RegisterFn(EGraph& g, SortId sort) {
   inputs.insert(inputs.end(), parameters.begin(), parameters.end() - 1);
   g.RegisterPrimitive("unstable-app", inputs, parameters.back(),
                       [sort](EGraph& e, Args a) { return ApplyFn(e, sort, a[0], a.subspan(1)); });
-  for (uint32_t s = 0; s < g.sort_count(); ++s) RegisterVecMaps(g, SortId{s}, sort);
+  for (uint32_t s = 0; s < g.sort_count(); ++s) RegisterMaps(g, SortId{s}, sort);
 }
 
 }  // namespace

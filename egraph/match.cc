@@ -166,7 +166,7 @@ bool Matcher::Plan(const Query& query, const Delta& delta, size_t delta_atom) {
 
 bool Matcher::Accept(const Step& step, uint32_t row) {
   const Table& table = *step.table;
-  if (!table.IsVisible(row)) return false;
+  if (!table.IsVisible(row) && !(see_subsumed_ && table.IsLive(row))) return false;
   for (uint32_t i = 0; i < step.check_count; ++i) {
     const Check& check = checks_[step.first_check + i];
     const uint32_t value = table.Get(row, check.column);

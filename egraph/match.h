@@ -33,6 +33,9 @@ class Matcher {
   template <typename Sink>
   bool ForEachMatch(const Query& query, const Delta& delta, Sink&& sink);
 
+  // Whether subsumed rows match as well.
+  void SeeSubsumed(bool see) { see_subsumed_ = see; }
+
   // Rows and primitives tried so far.
   uint64_t work() const { return work_; }
 
@@ -74,6 +77,7 @@ class Matcher {
 
   EGraph& graph_;
   uint64_t work_ = 0;
+  bool see_subsumed_ = false;
   std::vector<Step> steps_;
   std::vector<Operand> keys_;  // operands of lookups, probes and primitives
   std::vector<Check> checks_;

@@ -763,7 +763,7 @@ class Loader {
   bool CheckCommand(uint32_t n) {
     Query query;
     if (!ReadQuery(n, 1, &query)) return false;
-    if (HasMatch(graph_, query)) return true;
+    if (HasMatch(graph_, query, /*subsumed_too=*/true)) return true;
     return Error(Offset(n), "check failed: no match for " + Quoted(n));
   }
 

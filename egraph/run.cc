@@ -110,10 +110,13 @@ class Engine {
     return report;
   }
 
-  bool HasMatch(const Query& query) {
+  bool HasMatch(const Query& query, bool subsumed_too = false) {
+    matcher_.SeeSubsumed(subsumed_too);
     Matcher::Delta all;
     all.old_rows.assign(query.atoms.size(), 0);
-    return !matcher_.ForEachMatch(query, all, [](const uint32_t*) { return false; });
+    const bool none = matcher_.ForEachMatch(query, all, [](const uint32_t*) { return false; });
+    matcher_.SeeSubsumed(false);
+    return !none;
   }
 
  private:
@@ -312,9 +315,9 @@ RunReport RunRuleset(EGraph& graph, RulesetId ruleset, const Budget& budget) {
   return RunSchedule(graph, Schedule::Saturate(Schedule::Run(ruleset)), budget);
 }
 
-bool HasMatch(EGraph& graph, const Query& query) {
+bool HasMatch(EGraph& graph, const Query& query, bool subsumed_too) {
   if (!graph.Rebuild()) return false;
-  return Engine(graph, Budget{}).HasMatch(query);
+  return Engine(graph, Budget{}).HasMatch(query, subsumed_too);
 }
 
 }  // namespace l3c::egraph

@@ -91,7 +91,7 @@ class Schedule {
 RunReport RunSchedule(EGraph& graph, const Schedule& schedule, const Budget& budget = {});
 // Saturates one ruleset.
 RunReport RunRuleset(EGraph& graph, RulesetId ruleset, const Budget& budget = {});
-// True when the query has a match in the (rebuilt) graph.
-bool HasMatch(EGraph& graph, const Query& query);
+// True when the query has a match in the (rebuilt) graph; `subsumed_too`: also among subsumed rows.
+bool HasMatch(EGraph& graph, const Query& query, bool subsumed_too = false);
 
 }  // namespace l3c::egraph

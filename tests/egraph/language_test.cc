@@ -1,0 +1,319 @@
+// The commands of the text language beyond rules and runs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+#include "egraph/egraph.h"
+#include "egraph/program.h"
+
+namespace l3c::egraph {
+namespace {
+
+std::string Output(std::string_view text, const ProgramOptions& options = {}) {
+  EGraph graph;
+  const ProgramResult result = LoadProgram(graph, text, "t.egg", options);
+  return result.ok() ? result.output() : result.output() + result.status.ToString();
+}
+
+TEST(Language, SizesOfAllTables) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (B) (A T))
+    (constructor Secret () T :internal-hidden)
+    (A (A (B))) (Secret)
+    (print-size)
+    (print-size A))"),
+            "((A 2)\n (B 1))\n2\n");
+  EXPECT_EQ(Output("(print-size)"), "()\n");
+}
+
+TEST(Language, RowsOfAFunction) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (N i64))
+    (relation near (T i64))
+    (function name (T) String :no-merge)
+    (near (N 1) 7) (near (N 2) 8)
+    (set (name (N 1)) "a,\"b\"")
+    (print-function near)
+    (print-function near 1)
+    (print-function name)
+    (print-function name :mode csv))"),
+            "(\n   (near (N 1) 7)\n   (near (N 2) 8)\n)\n"
+            "(\n   (near (N 1) 7)\n)\n"
+            "(\n   (name (N 1)) -> \"a,\\\"b\\\"\"\n)\n"
+            "name,(N 1),\"\"\"a,\\\"\"b\\\"\"\"\"\"\n");
+}
+
+TEST(Language, ExtractsByTreeCost) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (Leaf i64) (Pair T T) (Dear T :cost 100) (Free :cost 0))
+    (constructor Never () T :unextractable)
+    (let x (Pair (Leaf 1) (Leaf 2)))
+    (union x (Dear (Free)))
+    (union x (Never))
+    (extract x)
+    (extract x 5)
+    (extract x 1)
+    (extract 3.5)
+    (extract "q\"")
+    (extract (Never) 0))"),
+            "(Pair (Leaf 1) (Leaf 2))\n"
+            "(\n   (Pair (Leaf 1) (Leaf 2))\n   (Dear (Free))\n)\n"
+            "(\n   (Pair (Leaf 1) (Leaf 2))\n)\n3.5\n\"q\\\"\"\n(Pair (Leaf 1) (Leaf 2))\n");
+  EGraph graph;
+  const ProgramResult result =
+      LoadProgram(graph, "(datatype T (Leaf i64) (F T T :cost 3)) (extract (F (Leaf 1) (Leaf 2)))",
+                  "t.egg");
+  ASSERT_TRUE(result.ok());
+  EXPECT_EQ(result.printed[0].cost, 7u);  // 3, and for each leaf one and one for its number
+  EXPECT_EQ(Output("(datatype T (A)) (constructor N () T :unextractable) (extract (N))"),
+            "t.egg:1:54: error: no term of finite cost to extract");
+}
+
+TEST(Language, FloatsAreWrittenOut) {
+  EXPECT_EQ(Output("(extract 1e300) (extract 1e-7) (extract -0.0) (extract 100000.0)").substr(0, 4),
+            "1000");
+  EXPECT_EQ(Output("(extract 1e-7) (extract -0.0) (extract 100000.0)"),
+            "0.0000001\n-0.0\n100000.0\n");
+}
+
+TEST(Language, CombinedRulesets) {
+  EXPECT_EQ(Output(R"(
+    (relation n (i64))
+    (ruleset a) (ruleset b) (ruleset c)
+    (unstable-combined-ruleset ab a b)
+    (unstable-combined-ruleset abc ab c)
+    (rule () ((n 1)) :ruleset a)
+    (rule () ((n 2)) :ruleset b)
+    (rule () ((n 3)) :ruleset c)
+    (run ab 1) (print-size n)
+    (run abc 1) (print-size n)
+    (fail (rule () ((n 4)) :ruleset abc))
+    (fail (unstable-combined-ruleset abc a))
+    (unstable-combined-ruleset d missing))"),
+            "2\n3\nt.egg:13:34: error: unknown ruleset 'missing'");
+}
+
+TEST(Language, RulesThatReadFunctionsInActions) {
+  EXPECT_EQ(Output(R"(
+    (function f (i64) i64 :merge (max old new))
+    (function g (i64) i64 :merge (max old new))
+    (relation go (i64))
+    (rule ((go x)) ((set (g x) (f x))) :naive)
+    (set (f 1) 10)
+    (go 1)
+    (run 1)
+    (check (= (g 1) 10))
+    (set (f 1) 20)
+    (run 1)
+    (check (= (g 1) 20))
+    (rule ((go x)) ((set (g x) (f 2))) :unsafe-seminaive)
+    (run 1))"),
+            "t.egg:14:5: error: function 'f' has no value for these arguments, read by rule '((go "
+            "x))' (t.egg:13)");
+  EXPECT_EQ(Output("(relation r ()) (rule ((r)) () :naive :unsafe-seminaive)"),
+            "t.egg:1:39: error: :naive and :unsafe-seminaive exclude each other");
+}
+
+TEST(Language, MergesThatAddTerms) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (N i64) (Both T T))
+    (function f () T :merge (Both old new))
+    (set (f) (N 1))
+    (set (f) (N 2))
+    (set (f) (f))
+    (extract (f))
+    (function limit () i64 :no-merge)
+    (function capped () i64 :merge (min (limit) (+ old new)))
+    (set (capped) 5)
+    (fail (set (capped) 6))
+    (set (limit) 7)
+    (set (capped) 6)
+    (extract (capped)))"),
+            "(Both (N 1) (N 2))\n7\n");
+}
+
+TEST(Language, RewritesOfVariablesAndPrimitives) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (N i64) (Wrap T))
+    (relation special (T))
+    (rewrite x (Wrap x) :when ((special x)))
+    (special (N 1))
+    (run 3)
+    (check (= (N 1) (Wrap (N 1))))
+    (rewrite (+ x 1) x :when ((= (N x) y))))"),
+            "t.egg:8:14: error: values of i64 cannot be united");
+}
+
+TEST(Language, FactsAreEqualWhereTheirArgumentsAre) {
+  EXPECT_EQ(Output(R"(
+    (relation r (i64))
+    (r 1) (r 2)
+    (check (= (r 1) (r 1)) (= (r x) (r 2)))
+    (fail (check (= (r 1) (r 2)))))"),
+            "");
+}
+
+TEST(Language, ChecksSeeSubsumedTerms) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (A T) (B))
+    (relation seen (T))
+    (let x (A (B)))
+    (subsume (A (B)))
+    (check (= x (A (B))))
+    (rule ((A y)) ((seen y)))
+    (run 1)
+    (print-size seen))"),
+            "0\n");
+}
+
+TEST(Language, FailTakesAnyError) {
+  EXPECT_EQ(Output("(fail (nothing)) (fail (let x)) (fail (check (= 1 2))) (fail (panic \"p\"))"), "");
+}
+
+TEST(Language, UntilStopsItsRunAlone) {
+  EXPECT_EQ(Output(R"(
+    (relation a (i64)) (relation b (i64))
+    (ruleset ra) (ruleset rb)
+    (rule ((a x)) ((a (+ x 1))) :ruleset ra)
+    (rule ((b x) (< x 5)) ((b (+ x 1))) :ruleset rb)
+    (a 0) (b 0)
+    (run-schedule (repeat 10 (run ra :until (a 2)) (run rb)))
+    (print-size a) (print-size b))"),
+            "3\n6\n");
+}
+
+TEST(Language, FunctionsAsValues) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (N i64) (Add T T))
+    (sort Ts (Vec T))
+    (sort Fn (UnstableFn (T) T))
+    (sort Op (UnstableFn (i64) i64))
+    (constructor Map (Ts Fn) T)
+    (let add-one (unstable-fn "Add" (N 1)))
+    (check (= (unstable-app (unstable-fn "+" 2) 3) 5))
+    (let sum (unstable-app add-one (N 2)))
+    (check (= sum (Add (N 1) (N 2))))
+    (fail (check (= x (unstable-app add-one (N 7)))))
+    (extract add-one)
+    (let all (unstable-vec-map add-one (vec-of (N 2) (N 3))))
+    (extract all)
+    (sort Bag (MultiSet T))
+    (check (= (multiset-length (multiset-of (N 2) (N 2))) 2))
+    (let bag (unstable-multiset-map add-one (multiset-of (N 2) (N 2))))
+    (check (= bag (multiset-of sum sum)))
+    ; A captured class that is united makes two functions one.
+    (let m (Map (vec-empty) (unstable-fn "Add" (N 4))))
+    (union (N 4) (N 1))
+    (check (= m (Map (vec-empty) add-one))))"),
+            "(unstable-fn \"Add\" (N 1))\n(vec-of (Add (N 1) (N 2)) (Add (N 1) (N 3)))\n");
+  EXPECT_EQ(Output("(sort F (UnstableFn (i64) i64))\n(let f (unstable-fn \"nothing\"))"),
+            "t.egg:2:21: error: unknown function or primitive 'nothing'");
+  EXPECT_EQ(Output("(sort F (UnstableFn (i64) i64))\n(let f (unstable-fn \"+\" \"a\"))"),
+            "t.egg:2:8: error: no sort of functions fits '+' with 1 captured arguments");
+}
+
+TEST(Language, FunctionsOfFunctionsStopAtADepth) {
+  // Each step wraps the function once more; beyond the bound the primitive gives nothing.
+  EXPECT_EQ(Output(R"(
+    (sort F (UnstableFn (i64) i64))
+    (relation f (F))
+    (f (unstable-fn "+" 1))
+    (rule ((f x) (= y (unstable-fn "unstable-app" x))) ((f y)))
+    (run-schedule (saturate (run)))
+    (print-size f))"),
+            "1000\n");
+}
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(testing::TempDir()) /
+                 ("egg_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    std::filesystem::remove_all(directory_);
+    std::filesystem::create_directories(directory_);
+    options_.directory = directory_.string();
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(directory_ / name, std::ios::binary) << text;
+  }
+  std::string Read(const std::string& name) {
+    std::stringstream text;
+    text << std::ifstream(directory_ / name, std::ios::binary).rdbuf();
+    return text.str();
+  }
+
+  std::filesystem::path directory_;
+  ProgramOptions options_;
+};
+
+TEST_F(Files, AreReadAndWritten) {
+  Write("edges.tsv", "1\t2\n2\t 3 \n\n");
+  Write("names.tsv", "1\tone\n2\t\"two\"\n");
+  Write("rules.egg", "(relation path (i64 i64))\n(rule ((edge x y)) ((path x y)))\n(print-size edge)");
+  EXPECT_EQ(Output(R"(
+    (relation edge (i64 i64))
+    (input edge "edges.tsv")
+    (include "rules.egg")
+    (run 1)
+    (function name (i64) String :no-merge)
+    (input name "names.tsv")
+    (check (path 2 3) (= (name 2) "\"two\""))
+    (print-function edge :file "rows.txt")
+    (datatype T (A T) (B))
+    (output "terms.txt" (A (B)) 7)
+    (output "terms.txt" (B)))",
+                   options_),
+            "2\n");
+  EXPECT_EQ(Read("rows.txt"), "(\n   (edge 1 2)\n   (edge 2 3)\n)\n");
+  EXPECT_EQ(Read("terms.txt"), "(A (B))\n7\n(B)\n");
+}
+
+TEST_F(Files, ThatAreWrongAreErrors) {
+  Write("bad.tsv", "1\t2\n3\n");
+  Write("bad.egg", "(sort A)\n (oops)");
+  Write("loop.egg", "(include \"loop.egg\")");
+  const std::string relation = "(relation edge (i64 i64)) ";
+  EXPECT_NE(Output(relation + "(input edge \"bad.tsv\")", options_)
+                .find("bad.tsv' line 2: expected 2 columns of 'edge'"),
+            std::string::npos);
+  EXPECT_NE(Output(relation + "(input edge \"none.tsv\")", options_).find("t.egg:1:39: error: cannot read"),
+            std::string::npos);
+  EXPECT_NE(Output("(include \"bad.egg\")", options_).find("bad.egg:2:2: error: unknown command"),
+            std::string::npos);
+  EXPECT_NE(Output("(include \"loop.egg\")", options_).find("files include each other deeper than 50"),
+            std::string::npos);
+  EXPECT_EQ(Output("(include \"rules.egg\")"),
+            "t.egg:1:10: error: this program may not read or write files");
+}
+
+TEST(Language, PartsOfARuleThatShareLittleAreNotMultiplied) {
+  // Eight kinds of 200 rows each, tied together only by the list at the end: a join that goes through
+  // the kinds first would meet 200^8 combinations.
+  std::string text = "(datatype* (K (Kind i64 i64)) (E (Op K L)) (L (Nil) (Cons E L)))\n(relation hit ())\n";
+  std::string facts = "(rule (", chain = "(Nil)";
+  for (int i = 0; i < 8; ++i) {
+    const std::string e = "e" + std::to_string(i);
+    facts += "(= " + e + " (Op (Kind a" + std::to_string(i) + " b" + std::to_string(i) + ") " +
+             (i == 0 ? "(Nil)" : "(Cons e" + std::to_string(i - 1) + " (Nil))") + "))";
+  }
+  text += facts + ") ((hit)))\n";
+  for (int i = 0; i < 200; ++i) {
+    const std::string n = std::to_string(i);
+    text += "(Op (Kind " + n + " 0) " + (i == 0 ? "(Nil)" : "(Cons (Op (Kind " + std::to_string(i - 1) +
+            " 1) (Nil)) (Nil))") + ")\n";
+  }
+  EGraph graph;
+  ProgramOptions options;
+  options.budget.max_seconds = 20;
+  const ProgramResult result = LoadProgram(graph, text + "(run 1)", "t.egg", options);
+  ASSERT_TRUE(result.ok()) << result.status.ToString();
+  EXPECT_TRUE(result.reports[0].reproducible());
+}
+
+}  // namespace
+}  // namespace l3c::egraph
