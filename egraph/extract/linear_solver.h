@@ -1,4 +1,4 @@
-// Linear programs over variables in [0, 1], and the same with every variable 0 or 1: COIN-OR's Clp
+// Linear programs over variables in [0, 1], and the same with variables 0 or 1: COIN-OR's Clp
 // and Cbc behind the few calls that exact extraction makes. Where the library is not installed the
 // build leaves it out and LinearSolver::Available() is false.
 #pragma once
@@ -26,8 +26,9 @@ enum class LinearStatus : uint8_t {
 
 class LinearSolver {
  public:
-  // Minimises Σ cost · variable.
-  explicit LinearSolver(std::span<const double> costs);
+  // Minimises Σ cost · variable. The last `continuous` variables are free to be fractions in
+  // SolveInteger() as well.
+  explicit LinearSolver(std::span<const double> costs, size_t continuous = 0);
   ~LinearSolver();
   LinearSolver(const LinearSolver&) = delete;
   LinearSolver& operator=(const LinearSolver&) = delete;

@@ -27,10 +27,13 @@ std::string Text(double x) {
 
 struct LinearSolver::State {
   ClpSimplex clp;
+  int integers = 0;
   bool started = false;
 };
 
-LinearSolver::LinearSolver(std::span<const double> costs) : state_(std::make_unique<State>()) {
+LinearSolver::LinearSolver(std::span<const double> costs, size_t continuous)
+    : state_(std::make_unique<State>()) {
+  state_->integers = static_cast<int>(costs.size() - continuous);
   ClpSimplex& clp = state_->clp;
   clp.setLogLevel(0);
   clp.resize(0, static_cast<int>(costs.size()));
@@ -97,7 +100,7 @@ LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, double seconds,
   Cbc_loadProblem(m, columns, clp.numberRows(), matrix.getVectorStarts(), matrix.getIndices(),
                   matrix.getElements(), clp.getColLower(), clp.getColUpper(),
                   clp.getObjCoefficients(), clp.getRowLower(), clp.getRowUpper());
-  for (int j = 0; j < columns; ++j) Cbc_setInteger(m, j);
+  for (int j = 0; j < state_->integers; ++j) Cbc_setInteger(m, j);
   if (std::isfinite(cutoff)) Cbc_setParameter(m, "cutoff", Text(cutoff).c_str());
   if (seconds < kForever) {
     Cbc_setParameter(m, "timeMode", "elapsed");

@@ -5,7 +5,7 @@ namespace l3c::egraph {
 
 struct LinearSolver::State {};
 
-LinearSolver::LinearSolver(std::span<const double>) {}
+LinearSolver::LinearSolver(std::span<const double>, size_t) {}
 LinearSolver::~LinearSolver() = default;
 bool LinearSolver::Available() { return false; }
 void LinearSolver::AddRows(std::span<const LinearRow>) {}

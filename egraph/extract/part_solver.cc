@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <memory>
 #include <set>
 
 #include "egraph/extract/dag.h"
@@ -16,6 +18,11 @@ constexpr uint32_t kNone = ChoiceProblem::kNone;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = 1e-6;
 constexpr int kMaxRelaxations = 60;
+// Runs of branch and bound that end in cycles before all cycles are excluded beforehand.
+constexpr int kMaxCyclicRuns = 3;
+// Components of more classes are left to cycle cuts: steps of an order this long are too close to
+// the solvers' tolerance.
+constexpr size_t kMaxOrdered = 2000;
 constexpr size_t kMaxCutsAtOnce = 500;
 // Whole costs up to here are not scaled, so that a better choice is better by one.
 constexpr double kMaxWholeCost = 1e6;
@@ -398,7 +405,41 @@ class PartSolver::Part {
 
   void Flush(LinearSolver& solver) {
     solver.AddRows(pending_);
+    rows_.insert(rows_.end(), std::make_move_iterator(pending_.begin()),
+                 std::make_move_iterator(pending_.end()));
     pending_.clear();
+  }
+
+  // The same program with a place in an order, from 0 to 1, for each class on a cycle: a class
+  // comes after those that its e-node uses. Nullptr where no component is small enough.
+  std::unique_ptr<LinearSolver> Ordered() const {
+    std::map<uint32_t, size_t> sizes;
+    for (uint32_t component : component_) {
+      if (component != kNone) ++sizes[component];
+    }
+    std::vector<double> costs(costs_);
+    std::vector<uint32_t> place(p_.class_count(), kNone);
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      if (component_[c] == kNone || sizes[component_[c]] > kMaxOrdered) continue;
+      place[c] = static_cast<uint32_t>(costs.size());
+      costs.push_back(0);
+    }
+    if (costs.size() == costs_.size()) return nullptr;
+    auto solver = std::make_unique<LinearSolver>(costs, costs.size() - costs_.size());
+    std::vector<LinearRow> rows = rows_;
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      if (place[c] == kNone) continue;
+      const double step = 1.0 / static_cast<double>(sizes[component_[c]]);
+      for (const auto& [d, columns] : EdgesFrom(c, true)) {
+        if (component_[d] != component_[c]) continue;
+        // place(c) − place(d) ≥ step where the edge is chosen, ≥ −1 where not.
+        LinearRow row{{{place[c], 1}, {place[d], -1}}, -1, kInfinity};
+        for (uint32_t j : columns) row.terms.emplace_back(j, -1 - step);
+        rows.push_back(std::move(row));
+      }
+    }
+    solver->AddRows(rows);
+    return solver;
   }
 
   void SolveLinear() {
@@ -407,6 +448,7 @@ class PartSolver::Part {
     rows.insert(rows.end(), pending_.begin(), pending_.end());
     pending_.clear();
     solver.AddRows(rows);
+    rows_ = std::move(rows);
     for (const NodeBound& bound : owner_.bounds_) AddBound(bound);
     AddCycles(PairCycles());
     Flush(solver);
@@ -486,8 +528,11 @@ class PartSolver::Part {
     return true;
   }
 
-  void Branch(LinearSolver& solver) {
-    while (true) {
+  void Branch(LinearSolver& relaxed) {
+    std::unique_ptr<LinearSolver> ordered;
+    for (int run = 0;; ++run) {
+      if (run == kMaxCyclicRuns) ordered = Ordered();
+      LinearSolver& solver = ordered ? *ordered : relaxed;
       const double seconds = owner_.SecondsLeft();
       const uint64_t used = owner_.counts_.branch_nodes;
       if (seconds <= 0) return;
@@ -540,7 +585,8 @@ class PartSolver::Part {
   double least_ = 0;  // no choice costs less
   ChoiceAnswer best_;
   std::set<Cycle> seen_cycles_;
-  std::vector<LinearRow> pending_;
+  std::vector<LinearRow> rows_;     // of the solver
+  std::vector<LinearRow> pending_;  // not in it yet
 };
 
 void PartSolver::SetBounds(std::vector<NodeBound> bounds, LazyNodeBounds lazy) {

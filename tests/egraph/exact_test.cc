@@ -13,6 +13,7 @@
 #include "egraph/extract/choice_problem.h"
 #include "egraph/extract/extract.h"
 #include "egraph/extract/linear_solver.h"
+#include "egraph/extract/plain.h"
 #include "egraph/program.h"
 
 namespace l3c::egraph {
@@ -199,6 +200,31 @@ TEST(Exact, ResourceBounds) {
       return use > bound.limit ? std::vector<ChoiceBound>{bound} : std::vector<ChoiceBound>{};
     };
     ExpectOptimal(instance, lazy, "lazy bounds", seed);
+  }
+}
+
+// Too large for brute force: with the reductions and without them.
+TEST(Exact, ReductionsKeepTheOptimum) {
+  if (!LinearSolver::Available()) GTEST_SKIP() << "built without Cbc";
+  for (uint32_t seed = 4000; seed < 4040; ++seed) {
+    SCOPED_TRACE(seed);
+    const Instance instance = RandomInstance(seed, 25, false);
+    const ExactSolution reduced = SolveExact(instance.graph, instance.prices, instance.roots);
+    ExactOptions whole;
+    whole.lazy_bounds = [](std::span<const ENodeRef>) { return std::vector<ChoiceBound>(); };
+    const ExactSolution unreduced =
+        SolveExact(instance.graph, instance.prices, instance.roots, whole);
+    ASSERT_EQ(reduced.feasible, unreduced.feasible);
+    if (!reduced.feasible) continue;
+    EXPECT_TRUE(reduced.optimal);
+    EXPECT_TRUE(unreduced.optimal);
+    EXPECT_NEAR(reduced.cost, unreduced.cost, 1e-6);
+    EXPECT_LE(reduced.cost - 1e-6,
+              PlainGreedyDag(instance.graph, instance.prices, instance.roots, 1'000'000).dag_cost);
+    // The choice is one: measured on its own it costs what is said.
+    EXPECT_DOUBLE_EQ(
+        MeasureChoice(instance.graph, instance.prices, instance.roots, reduced.choice).dag_cost,
+        reduced.cost);
   }
 }
 
