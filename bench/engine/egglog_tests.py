@@ -89,7 +89,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, help="a checkout of egglog")
-    parser.add_argument("--l3c", default="build/tools/l3c/l3c")
+    parser.add_argument("--l3c", default="build/bin/l3c")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one program")
     parser.add_argument("--all", action="store_true", help="also the folders below tests/")
     parser.add_argument("names", nargs="*", help="only these programs, without .egg")
