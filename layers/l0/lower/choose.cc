@@ -8,6 +8,7 @@
 #include "egraph/program.h"
 #include "egraph/run.h"
 #include "egraph/view.h"
+#include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
 #include "layers/l0/lower/store_facts.h"
@@ -41,9 +42,6 @@ RuleSources EmbeddedRules() {
 }
 
 namespace {
-
-// E-nodes that the improvement of one extraction may look at: about a tenth of a second.
-constexpr uint64_t kExtractionWork = 8'000'000;
 
 // Global numbers of definitions.
 class DefinitionNumbers {
@@ -324,35 +322,39 @@ class Chooser {
 
     Explainer explainer(graph_, view, result_.table, result_.candidates, forms_->all(),
                         [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
-    egraph::ExtractOptions extract;
-    // Greedy takes the bottom-up choices as they fall, each class for itself.
-    extract.max_work = options_.mode == search::Mode::kEGraph ? kExtractionWork : 0;
-    std::vector<ClassRef> forced_roots;
+    std::vector<std::pair<ClassRef, ENodeRef>> forced;
     for (const auto& [id, label] : options_.forced) {
       if (!id.starts_with(options_.prefix + "/")) continue;
       std::string reason;
-      auto forced = explainer.Force(id, label, reason);
-      if (reason.empty() && !forced) continue;  // a schedule: settled when the kernel is built
-      if (!forced) {
+      auto choice = explainer.Force(id, label, reason);
+      if (choice) {
+        forced.push_back(*choice);
+      } else if (!reason.empty()) {
         failure_ = search::NoCandidates{reason, "see --explain for the ids and labels", {}};
         return std::nullopt;
-      }
-      extract.forced[forced->first] = forced->second;
-      // Wanted even where a plan without it is cheaper.
-      forced_roots.push_back(forced->first);
+      }  // else a schedule, settled when the kernel is built
     }
-    std::vector<ClassRef> wanted = roots;
-    wanted.insert(wanted.end(), forced_roots.begin(), forced_roots.end());
-    const egraph::Extraction best = extractor.GreedyDag(wanted, extract);
-    explanation_.report.work += best.work;
-    if (!best.feasible) {
+    // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
+    ChoiceSearch search(extractor, roots, options_.mode == search::Mode::kEGraph);
+    if (!search.feasible()) {
       failure_ = search::NoCandidates{
           "no kernel can compute " + FirstInfeasible(view, extractor),
           "an op of it may have no kernel form yet", {}};
       return std::nullopt;
     }
+    egraph::Extraction best = search.Best();
+    if (!forced.empty()) {
+      auto with = search.With(forced);
+      if (!with) {
+        failure_ = search::NoCandidates{"the forced choices exclude one another",
+                                        "force fewer of them", {}};
+        return std::nullopt;
+      }
+      best = std::move(*with);
+    }
     ReadSelection(view, best, roots);
-    explainer.Explain(extractor, best, extract, options_.explain, explanation_);
+    explainer.Explain(search, best, forced, options_.explain, explanation_);
+    explanation_.report.work += search.work();
     result_.selection.seconds = best.dag_cost;
     return std::move(result_);
   }

@@ -139,16 +139,19 @@ search::CostVector Explainer::Costs(const egraph::CostVector& cost) const {
   return vector;
 }
 
-void Explainer::Explain(const egraph::Extractor& extractor, const egraph::Extraction& best,
-                        const egraph::ExtractOptions& options, bool losers,
+void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
+                        const std::vector<std::pair<ClassRef, ENodeRef>>& forced, bool losers,
                         search::Explanation& explanation) const {
   for (ClassRef c : best.order) {
     if (names_[c.index].empty() || view_.NodeCountOf(c) < 2) continue;
+    // That an earlier kernel has stored it is decided where it is stored.
+    if (view_.function(best.Chosen(c)).name == "Sooner") continue;
     search::Decision decision;
     decision.id = names_[c.index];
     decision.chosen = Label(best.Chosen(c));
     decision.cost = Costs(best.cost);
-    decision.forced = options.forced.contains(c);
+    decision.forced = std::any_of(forced.begin(), forced.end(),
+                                  [&](const auto& choice) { return choice.first == c; });
     std::set<egraph::RuleId> rules = {view_.NodeRule(best.Chosen(c))};
     for (egraph::RuleId id : rules) {
       if (id == egraph::kInitial || id == egraph::kCongruence) continue;
@@ -156,19 +159,18 @@ void Explainer::Explain(const egraph::Extractor& extractor, const egraph::Extrac
       decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
     }
     if (losers) {
-      // The class is asked for itself, or a loser's cost could be that of a plan without it.
-      std::vector<ClassRef> roots = best.roots;
-      roots.push_back(c);
       const ENodeRef first = view_.FirstNode(c);
       for (uint32_t i = 0; i < view_.NodeCountOf(c); ++i) {
         const ENodeRef node{first.index + i};
         if (node == best.Chosen(c)) continue;
-        egraph::ExtractOptions with = options;
-        with.forced[c] = node;
-        const egraph::Extraction other = extractor.GreedyDag(roots, with);
-        explanation.report.work += other.work;
+        // The class is asked for itself, or a loser's cost could be that of a plan without it.
+        auto choices = forced;
+        std::erase_if(choices, [&](const auto& choice) { return choice.first == c; });
+        choices.emplace_back(c, node);
+        const auto found = search.With(choices);
+        if (!found) continue;
+        const egraph::Extraction& other = *found;
         ++explanation.report.scored;
-        if (!other.feasible) continue;
         search::Loser loser;
         loser.label = Label(node);
         loser.cost = Costs(other.cost);

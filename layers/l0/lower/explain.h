@@ -15,6 +15,7 @@
 
 #include "egraph/extract/extract.h"
 #include "layers/l0/lower/candidates.h"
+#include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/choose.h"
 #include "layers/l0/lower/term_costs.h"
 #include "layers/search/decision.h"
@@ -37,9 +38,9 @@ class Explainer {
 
   // Appends a decision for every class reached that had a choice; with `losers`, what the others
   // would have cost.
-  void Explain(const egraph::Extractor& extractor, const egraph::Extraction& best,
-               const egraph::ExtractOptions& options, bool losers,
-               search::Explanation& explanation) const;
+  void Explain(ChoiceSearch& search, const egraph::Extraction& best,
+               const std::vector<std::pair<egraph::ClassRef, egraph::ENodeRef>>& forced,
+               bool losers, search::Explanation& explanation) const;
 
   std::string ClassName(egraph::ClassRef c) const;
 
