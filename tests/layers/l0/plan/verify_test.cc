@@ -331,6 +331,25 @@ TEST(PlanVerify, CatchesNamesThatTextCannotHold) {
   ExpectCaught(plan, nullptr, kConsistency, "is not a name");
 }
 
+// Input made to be slow: refused by a bound, not by patience.
+TEST(PlanVerify, BoundsItsOwnWork) {
+  std::string buffers = "buffers {\n";
+  for (int i = 0; i < 20000; ++i) {
+    buffers += "many_" + std::to_string(i) + " : f32 [1] in scratch at 0 size 4 live 0..1\n";
+  }
+  std::string blocks = "terminate\n    }\n";
+  for (int i = 0; i < 20000; ++i) {
+    blocks += "block many_" + std::to_string(i) + " { jump many_" + std::to_string(i / 2) + " }\n";
+  }
+  blocks += "block last { terminate";
+  const std::string text = LinearText();
+  ExpectCaught(Parse(Replace(text, "parameters {", buffers + "}\nparameters {")), nullptr,
+               kResource, "pairs of buffers share bytes");
+  ExpectCaught(Parse(Replace(text, "terminate", blocks)), nullptr, kResource, "blocks");
+  ExpectCaught(Parse(Replace(text, "free_0  : 1", "free_0  : 2000000000")), nullptr, kResource,
+               "begins with more than");
+}
+
 TEST(PlanVerify, RejectsAnEmptyPlan) { ExpectCaught(Plan{}, nullptr, kConsistency, "name"); }
 
 }  // namespace
