@@ -41,7 +41,8 @@ struct ComputeWork {
 class KernelCostModel {
  public:
   virtual ~KernelCostModel() = default;
-  virtual double LaunchSeconds() const = 0;
+  // Of a kernel of about so many blocks.
+  virtual double LaunchSeconds(double blocks) const = 0;
   virtual double LoadSeconds(const AccessWork& work) const = 0;
   virtual double StoreSeconds(const AccessWork& work) const = 0;
   virtual double ComputeSeconds(const ComputeWork& work) const = 0;

@@ -76,8 +76,11 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
                evidence_);
     }
     case kStoreTerm: case kBesideTerm: case kWriteTerm: return Stored(arg(0), arg(1));
-    case kRunTerm:
-      return cost.Set(kTime, costs_.LaunchSeconds(), evidence_).Set(kLaunches, 1, evidence_);
+    case kRunTerm: {
+      const Candidate& kernel = candidates_.kernels[static_cast<size_t>(arg(0))];
+      return cost.Set(kTime, costs_.LaunchSeconds(WidthOf(kernel, 0).blocks), evidence_)
+          .Set(kLaunches, 1, evidence_);
+    }
     case kCopyTerm: {
       const Value& value = table_.values[static_cast<size_t>(arg(0))];
       AccessWork work;
@@ -86,7 +89,7 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       work.element = static_cast<int>(tensor::SizeOf(value.dtype));
       work.lanes = costs_.target().lanes;
       const double seconds =
-          costs_.LoadSeconds(work) + costs_.StoreSeconds(work) + costs_.LaunchSeconds();
+          costs_.LoadSeconds(work) + costs_.StoreSeconds(work) + costs_.LaunchSeconds(1);
       return cost.Set(kTime, seconds, evidence_)
           .Set(kLaunches, 1, evidence_)
           .Set(kBytes, 2 * work.bytes, evidence_);
