@@ -1,10 +1,12 @@
 #include "layers/l0/lower/choose.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <set>
 
 #include "egraph/extract/extract.h"
+#include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/run.h"
 #include "egraph/view.h"
@@ -174,7 +176,7 @@ class Chooser {
     }
     std::set<ValueId> kept;
     while (true) {
-      AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
+      cheap_ = AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
                        [this](const char* relation, std::initializer_list<int64_t> args) {
                          Fact(relation, args);
                        });
@@ -353,10 +355,36 @@ class Chooser {
       best = std::move(*with);
     }
     ReadSelection(view, best, roots);
+    Count(view, roots);
     explainer.Explain(search, best, forced, options_.explain, explanation_);
     explanation_.report.work += search.work();
     result_.selection.seconds = best.dag_cost;
     return std::move(result_);
+  }
+
+  // What there was to choose from, and what never was.
+  void Count(const egraph::EGraphView& view, const std::vector<ClassRef>& roots) {
+    double plans = 1;
+    for (ClassRef root : roots) plans *= egraph::CountTerms(view, root);
+    constexpr double kMost = 18446744073709549568.0;  // the largest double below 2^64
+    const uint64_t count = plans < kMost ? static_cast<uint64_t>(plans)
+                                         : std::numeric_limits<uint64_t>::max();
+    uint64_t& total = explanation_.report.candidates;
+    total = count > std::numeric_limits<uint64_t>::max() - total
+                ? std::numeric_limits<uint64_t>::max()
+                : total + count;
+    const auto prune = [&](const char* what, const char* why, uint64_t number) {
+      if (number > 0) {
+        explanation_.pruned.push_back({options_.prefix + ": " + what, why, number});
+      }
+    };
+    prune("values with several users, kept in memory",
+          "computing them again from what is kept costs less than writing and reading them",
+          cheap_);
+    prune("values computed in a kernel", "a kernel considers so many values at most",
+          result_.candidates.pruned_entries);
+    prune("schedules of contractions", "three others of the same factors are faster",
+          forms_->pruned());
   }
 
   // The earliest value that cannot be had, for the message.
@@ -525,6 +553,7 @@ class Chooser {
   egraph::Budget budget_;
   std::map<std::string, FunctionId> relations_;
   std::vector<bool> stored_;
+  uint64_t cheap_ = 0;  // values that could have been kept, see store_facts.h
   std::unique_ptr<DotForms> forms_;
   std::optional<DefinitionNumbers> numbers_;
   ChooseResult result_;

@@ -130,7 +130,10 @@ const std::vector<uint32_t>& DotForms::Of(ValueId matmul, uint32_t definition_in
       std::stable_sort(forms.begin(), forms.end(), [](const DotForm& a, const DotForm& b) {
         return a.seconds < b.seconds;
       });
-      if (forms.size() > kSchedulesKept) forms.resize(kSchedulesKept);
+      if (forms.size() > kSchedulesKept) {
+        pruned_ += forms.size() - kSchedulesKept;
+        forms.resize(kSchedulesKept);
+      }
       for (DotForm& form : forms) {
         it->second.push_back(static_cast<uint32_t>(forms_.size()));
         forms_.push_back(std::move(form));

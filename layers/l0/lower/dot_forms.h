@@ -26,6 +26,7 @@ class DotForms {
   // Indices into all().
   const std::vector<uint32_t>& Of(ValueId matmul, uint32_t definition);
   const std::vector<DotForm>& all() const { return forms_; }
+  uint64_t pruned() const { return pruned_; }  // schedules that were not kept
 
  private:
   // Values from which the factor can be loaded.
@@ -35,6 +36,7 @@ class DotForms {
   const std::vector<bool>& stored_;
   const KernelCostModel& costs_;
   std::vector<DotForm> forms_;
+  uint64_t pruned_ = 0;
   std::map<std::pair<ValueId, uint32_t>, std::vector<uint32_t>> by_matmul_;
 };
 

@@ -581,9 +581,9 @@ search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostM
                                   result.failure, rule_error);
       if (!rule_error.empty()) return fail(rule_error, "mend the rules");
       if (!chosen) return result;
-      if (name == phase.pipeline) seconds += chosen->selection.seconds;
       StepPlan plan = PlanStep(*step, *chosen, costs, choose, result.explanation, result.failure);
       if (result.failure) return result;
+      if (name == phase.pipeline) seconds += plan.seconds;
       steps[name] = {std::move(*step), std::move(chosen->table), std::move(plan)};
     }
   }

@@ -36,6 +36,7 @@ class StepPlanner {
     }
     plan.copies = chosen_.selection.copies;
     plan.reports = chosen_.selection.reports;
+    plan.seconds = chosen_.selection.seconds + forced_seconds_;
     return plan;
   }
 
@@ -50,6 +51,7 @@ class StepPlanner {
     for (size_t s = 0; s < schedules.size(); ++s) {
       if (!built.form.empty() && schedules[s].name == built.form) best = s;
     }
+    const size_t own = best;
     search::Decision decision;
     decision.id = options_.prefix + "/" + built.kernel.name + ".schedule";
     auto forced = options_.forced.find(decision.id);
@@ -65,11 +67,13 @@ class StepPlanner {
         return false;
       }
       decision.forced = true;
+      forced_seconds_ += seconds[best] - seconds[own];
     }
     if (schedules.size() > 1) {
-      const double whole = chosen_.selection.seconds;
+      // Of the step, everything else as chosen.
+      const double whole = chosen_.selection.seconds - seconds[own];
       decision.chosen = schedules[best].name;
-      decision.cost = TimeOf(whole, costs_.evidence());
+      decision.cost = TimeOf(whole + seconds[best], costs_.evidence());
       std::vector<size_t> order;
       for (size_t s = 0; s < schedules.size(); ++s) {
         if (s != best) order.push_back(s);
@@ -79,7 +83,7 @@ class StepPlanner {
       for (size_t s : order) {
         search::Loser loser;
         loser.label = schedules[s].name;
-        loser.cost = TimeOf(whole + seconds[s] - seconds[best], costs_.evidence());
+        loser.cost = TimeOf(whole + seconds[s], costs_.evidence());
         loser.difference = search::Difference(loser.cost, decision.cost);
         loser.decided_by = "time";
         decision.losers.push_back(std::move(loser));
@@ -166,6 +170,7 @@ class StepPlanner {
   search::Explanation& explanation_;
   std::optional<search::SearchFailure>& failure_;
   std::vector<BuiltKernel> built_;
+  double forced_seconds_ = 0;  // that forced schedules add
 };
 
 }  // namespace

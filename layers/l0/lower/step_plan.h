@@ -18,6 +18,7 @@ struct StepPlan {
   std::vector<Launch> launches;
   std::vector<ChosenCopy> copies;   // after all launches
   std::vector<Storage> reports;     // parallel to the step's outputs
+  double seconds = 0;               // of the step, by the cost model
 };
 
 // Builds, schedules and orders. A kernel follows those whose results it loads, and a kernel that

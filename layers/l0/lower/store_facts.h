@@ -19,7 +19,8 @@ struct ElementCosts {
 };
 
 // `kept`: new state that is copied at the end. `fuse` false: every op is to be a kernel.
-void AssertStoreFacts(const ValueTable& table, const Step& step, const std::set<ValueId>& kept,
-                      bool fuse, const ElementCosts& costs, const AssertFact& fact);
+// Gives the number of values with several users that are cheaper to compute again than to keep.
+uint64_t AssertStoreFacts(const ValueTable& table, const Step& step, const std::set<ValueId>& kept,
+                          bool fuse, const ElementCosts& costs, const AssertFact& fact);
 
 }  // namespace l3c::l0::lower
