@@ -214,8 +214,17 @@ bool Refiner::SwapRound(uint64_t limit) {
   return improved;
 }
 
+bool Refiner::MayBeJoined(uint32_t k) const {
+  for (uint32_t u = user_first_[k]; u < user_first_[k + 1]; ++u) {
+    const uint32_t n = users_[u];
+    if (uses_[view_.NodeClass(ENodeRef{n}).index] != 0) return true;
+    if (Price(n) == 0 && view_.NodeChildren(ENodeRef{n}).size() == 1) return true;
+  }
+  return false;
+}
+
 bool Refiner::TryOpen(uint32_t k) {
-  if (uses_[k] != 0) return false;
+  if (uses_[k] != 0 || !MayBeJoined(k)) return false;
   const double before = total_;
   const size_t mark = journal_.size();
   reached_new_.clear();

@@ -69,6 +69,8 @@ class Refiner {
   bool TrySwap(uint32_t c, uint32_t n);
   bool SwapRound(uint64_t limit);
   bool TryAgain(uint32_t c, uint64_t limit);
+  // Whether something that is reached, or could be had with k for nothing, could use k.
+  bool MayBeJoined(uint32_t k) const;
   bool TryOpen(uint32_t k);
   bool TryClose(uint32_t k);
   bool UsesClass(uint32_t n, uint32_t k) const;

@@ -144,14 +144,14 @@ void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
                         search::Explanation& explanation) const {
   for (ClassRef c : best.order) {
     if (names_[c.index].empty() || view_.NodeCountOf(c) < 2) continue;
-    // That an earlier kernel has stored it is decided where it is stored.
-    if (view_.function(best.Chosen(c)).name == "Sooner") continue;
     search::Decision decision;
+    decision.forced = std::any_of(forced.begin(), forced.end(),
+                                  [&](const auto& choice) { return choice.first == c; });
+    // That an earlier kernel has stored it is decided where it is stored.
+    if (view_.function(best.Chosen(c)).name == "Sooner" && !decision.forced) continue;
     decision.id = names_[c.index];
     decision.chosen = Label(best.Chosen(c));
     decision.cost = Costs(best.cost);
-    decision.forced = std::any_of(forced.begin(), forced.end(),
-                                  [&](const auto& choice) { return choice.first == c; });
     std::set<egraph::RuleId> rules = {view_.NodeRule(best.Chosen(c))};
     for (egraph::RuleId id : rules) {
       if (id == egraph::kInitial || id == egraph::kCongruence) continue;
