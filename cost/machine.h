@@ -2,8 +2,8 @@
 // them for the parts of a kernel.
 //
 // The figures describe a class of machines, they are not taken from the one that compiles, so the
-// same program gives the same plan everywhere. Every figure is "analytical" until a calibration puts
-// a measured one in its place.
+// same program gives the same plan everywhere. Every figure is "analytical" until a calibration
+// puts a measured one in its place.
 //
 //   time of a part = max(arithmetic, memory) / parts side by side
 //   arithmetic     = vector operations · cycles each / clock
@@ -21,9 +21,9 @@ namespace l3c::cost {
 struct CpuMachine {
   std::string name = "x86-64-v4";
   int64_t cores = 2;
-  int lanes = 16;              // f32 lanes of a vector register
+  int lanes = 16;  // f32 lanes of a vector register
   int registers = 32;
-  double clock = 3.3e9;        // Hz under full vector load
+  double clock = 3.3e9;  // Hz under full vector load
   // Cycles that a full vector of f32 costs a core, in throughput. Transcendentals are polynomials
   // of the kernel compiler (backends/llvm/transcendental.h), taken from its operation counts.
   double fma = 0.5;
@@ -33,11 +33,11 @@ struct CpuMachine {
   double exp2 = 9;
   double log2 = 20;
   double sine = 40;
-  double vector_load = 0.5;    // from the first level
+  double vector_load = 0.5;  // from the first level
   double vector_store = 1;
-  double scalar_load = 1;      // of a lane that lies apart
+  double scalar_load = 1;  // of a lane that lies apart
   double fma_latency = 4;
-  double lane_fold = 7;        // sixteen lanes to one: four shuffles and additions in a chain
+  double lane_fold = 7;  // sixteen lanes to one: four shuffles and additions in a chain
   // Bytes that each level holds for a core, and what a core draws from it (bytes a second). Half of
   // a level counts, so that a producer's output is still there when it is read.
   double l2_bytes = 0.5e6;
@@ -45,8 +45,8 @@ struct CpuMachine {
   double l3_bytes = 12e6;
   double l3_bandwidth = 50e9;
   double memory_bandwidth = 25e9;  // of all cores together
-  double launch = 2.5e-6;      // a launch on several cores and the barrier after it, seconds
-  double launch_alone = 0.3e-6;  // of a single block: no other core is woken
+  double launch = 2.5e-6;          // a launch on several cores and the barrier after it, seconds
+  double launch_alone = 0.3e-6;    // of a single block: no other core is woken
 };
 
 // The machine class of a compute node: its cores and vector width; the rest as above.

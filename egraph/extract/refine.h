@@ -5,13 +5,15 @@
 // no longer, not to the whole term. That makes thousands of moves a millisecond possible:
 //
 //   swap    another e-node for a class; what it reaches anew is settled by swaps in turn
-//   open    a class that several could use is taken in, whoever gains from it or from what came with
+//   open    a class that several could use is taken in, whoever gains from it or from what came
+//   with
 //           it joins
 //   close   everybody who uses a class does without it
 //   again   a class takes another e-node for good, and all others choose again
 //
-// A move is kept when the total falls, and undone otherwise. Rounds in class order, until one brings
-// nothing or the work is spent. The result depends on the graph, the start and the options alone.
+// A move is kept when the total falls, and undone otherwise. Rounds in class order, until one
+// brings nothing or the work is spent. The result depends on the graph, the start and the options
+// alone.
 #pragma once
 
 #include <cstdint>

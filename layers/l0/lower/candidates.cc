@@ -129,8 +129,7 @@ class Analyser {
   }
 
   bool IsRoot(ValueId v) const {
-    return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) !=
-           candidate_.roots.end();
+    return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) != candidate_.roots.end();
   }
 
   void Walk() {
@@ -248,8 +247,8 @@ class Analyser {
     if (definition.op == Op::kMatmul && item.context == 0) {
       if (item.value == candidate_.anchor) {
         if (first) inlines(-1);
-      } else if (first && IsBijective(item.map, table_.values[item.value].shape,
-                                      candidate_.extents) &&
+      } else if (first &&
+                 IsBijective(item.map, table_.values[item.value].shape, candidate_.extents) &&
                  NumElements(table_.values[item.value].shape) ==
                      NumElements(table_.values[candidate_.roots.front()].shape)) {
         anchors_met_.push_back(item.value);
@@ -265,8 +264,8 @@ class Analyser {
     }
   }
 
-  // A register tile has as many lanes as its widest value leaves room for: f64 arithmetic on the side
-  // (a learning rate) would halve those of a contraction.
+  // A register tile has as many lanes as its widest value leaves room for: f64 arithmetic on the
+  // side (a learning rate) would halve those of a contraction.
   bool TooWide(ValueId v, const Definition& definition) const {
     if (candidate_.anchor < 0) return false;
     const size_t room = tensor::SizeOf(table_.values[candidate_.anchor].dtype);
@@ -300,8 +299,7 @@ class Analyser {
       if (!depends) inside = true;
       if (depends) outer_points *= static_cast<double>(candidate_.extents[a]);
     }
-    const bool space_is_one_point =
-        NumElements(table_.values[candidate_.roots.front()].shape) == 1;
+    const bool space_is_one_point = NumElements(table_.values[candidate_.roots.front()].shape) == 1;
     if (axes == 0 && !space_is_one_point) return;
 
     const Shape& operand = table_.values[definition.inputs[0]].shape;
@@ -432,7 +430,10 @@ class CandidateFinder {
  public:
   CandidateFinder(const Step& step, const ValueTable& table, const std::vector<bool>& stored,
                   const CandidateOptions& options)
-      : step_(step), table_(table), stored_(stored), options_(options),
+      : step_(step),
+        table_(table),
+        stored_(stored),
+        options_(options),
         analyser_(table, stored, options) {}
 
   CandidateSet Run() {
@@ -498,7 +499,8 @@ class CandidateFinder {
     return entry && entry->readable;
   }
 
-  // In place is legal where each old value is read at the element that is written, and nowhere else.
+  // In place is legal where each old value is read at the element that is written, and nowhere
+  // else.
   bool MayOverwrite(const Candidate& candidate, const UpdateGroup& group) const {
     const Entry* root = candidate.Find(0, candidate.roots.front());
     for (const UpdateMember& member : group.members) {

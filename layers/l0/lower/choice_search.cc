@@ -1,14 +1,17 @@
 #include "layers/l0/lower/choice_search.h"
 
+#include <algorithm>
+
 namespace l3c::l0::lower {
 
 using egraph::ClassRef;
 
 namespace {
 
-// Classes looked at, about a tenth of a second in all; most of the gain comes in the first tenth of
-// that. What is forced only has its surroundings put right.
-constexpr uint64_t kImproveWork = 8'000'000;
+// Classes looked at: less than a tenth of a second for a step of thirty kernels, where most of the
+// gain comes early, and a bound for large ones. What is forced only has its surroundings put right.
+constexpr uint64_t kImproveWorkPerNode = 700;
+constexpr uint64_t kImproveWork = 20'000'000;
 constexpr uint64_t kForcedWork = 400'000;
 
 }  // namespace
@@ -33,7 +36,7 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
   for (uint32_t c = 0; c < extractor.view().class_count(); ++c) all.push_back(ClassRef{c});
   const egraph::Extraction base = extractor.Tree(all);
   refiner_->Start(best_, base.choice);
-  refiner_->Improve(kImproveWork);
+  refiner_->Improve(std::min(kImproveWork, kImproveWorkPerNode * extractor.view().node_count()));
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
 }

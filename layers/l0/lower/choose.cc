@@ -71,8 +71,13 @@ class Chooser {
   Chooser(const Step& step, const KernelCostModel& costs, const RuleSources& rules,
           const ChooseOptions& options, search::Explanation& explanation,
           std::optional<search::SearchFailure>& failure, std::string& rule_error)
-      : step_(step), costs_(costs), rules_(rules), options_(options), explanation_(explanation),
-        failure_(failure), rule_error_(rule_error) {}
+      : step_(step),
+        costs_(costs),
+        rules_(rules),
+        options_(options),
+        explanation_(explanation),
+        failure_(failure),
+        rule_error_(rule_error) {}
 
   std::optional<ChooseResult> Run() {
     budget_.max_nodes = options_.budget.egraph_nodes;
@@ -177,9 +182,9 @@ class Chooser {
     std::set<ValueId> kept;
     while (true) {
       cheap_ = AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
-                       [this](const char* relation, std::initializer_list<int64_t> args) {
-                         Fact(relation, args);
-                       });
+                                [this](const char* relation, std::initializer_list<int64_t> args) {
+                                  Fact(relation, args);
+                                });
       if (!rule_error_.empty()) return false;
       graph_.Rebuild();
       if (!Saturate("store")) return false;
@@ -231,11 +236,24 @@ class Chooser {
     const int64_t number = numbers_->Number(v, d);
     const auto in = [&](size_t i) { return static_cast<int64_t>(definition.inputs[i]); };
     switch (definition.op) {
-      case Op::kInput: case Op::kMatmul: case Op::kRandom: case Op::kScatterAdd: return;
-      case Op::kConst: case Op::kIota: Fact("leaf", {number, v}); return;
-      case Op::kReduceSum: case Op::kReduceMax: Fact("fold", {number, v, in(0)}); return;
-      case Op::kGather: Fact("gather", {number, v, in(0), in(1)}); return;
-      default: break;
+      case Op::kInput:
+      case Op::kMatmul:
+      case Op::kRandom:
+      case Op::kScatterAdd:
+        return;
+      case Op::kConst:
+      case Op::kIota:
+        Fact("leaf", {number, v});
+        return;
+      case Op::kReduceSum:
+      case Op::kReduceMax:
+        Fact("fold", {number, v, in(0)});
+        return;
+      case Op::kGather:
+        Fact("gather", {number, v, in(0), in(1)});
+        return;
+      default:
+        break;
     }
     if (IsView(definition.op)) {
       Fact("view", {number, v, in(0)});
@@ -322,8 +340,9 @@ class Chooser {
     std::vector<ClassRef> roots;
     if (!FindRoots(view, roots)) return std::nullopt;
 
-    Explainer explainer(graph_, view, result_.table, result_.candidates, forms_->all(),
-                        [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
+    Explainer explainer(
+        graph_, view, result_.table, result_.candidates, forms_->all(),
+        [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
     std::vector<std::pair<ClassRef, ENodeRef>> forced;
     for (const auto& [id, label] : options_.forced) {
       if (!id.starts_with(options_.prefix + "/")) continue;
@@ -339,17 +358,17 @@ class Chooser {
     // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
     ChoiceSearch search(extractor, roots, options_.mode == search::Mode::kEGraph);
     if (!search.feasible()) {
-      failure_ = search::NoCandidates{
-          "no kernel can compute " + FirstInfeasible(view, extractor),
-          "an op of it may have no kernel form yet", {}};
+      failure_ = search::NoCandidates{"no kernel can compute " + FirstInfeasible(view, extractor),
+                                      "an op of it may have no kernel form yet",
+                                      {}};
       return std::nullopt;
     }
     egraph::Extraction best = search.Best();
     if (!forced.empty()) {
       auto with = search.With(forced);
       if (!with) {
-        failure_ = search::NoCandidates{"the forced choices exclude one another",
-                                        "force fewer of them", {}};
+        failure_ = search::NoCandidates{
+            "the forced choices exclude one another", "force fewer of them", {}};
         return std::nullopt;
       }
       best = std::move(*with);
@@ -367,8 +386,8 @@ class Chooser {
     double plans = 1;
     for (ClassRef root : roots) plans *= egraph::CountTerms(view, root);
     constexpr double kMost = 18446744073709549568.0;  // the largest double below 2^64
-    const uint64_t count = plans < kMost ? static_cast<uint64_t>(plans)
-                                         : std::numeric_limits<uint64_t>::max();
+    const uint64_t count =
+        plans < kMost ? static_cast<uint64_t>(plans) : std::numeric_limits<uint64_t>::max();
     uint64_t& total = explanation_.report.candidates;
     total = count > std::numeric_limits<uint64_t>::max() - total
                 ? std::numeric_limits<uint64_t>::max()
@@ -388,8 +407,7 @@ class Chooser {
   }
 
   // The earliest value that cannot be had, for the message.
-  std::string FirstInfeasible(const egraph::EGraphView& view,
-                              const egraph::Extractor& extractor) {
+  std::string FirstInfeasible(const egraph::EGraphView& view, const egraph::Extractor& extractor) {
     const FunctionId in_mem = graph_.FindFunction("InMem");
     for (ValueId v = 0; v < static_cast<ValueId>(stored_.size()); ++v) {
       if (!stored_[v]) continue;
@@ -410,8 +428,8 @@ class Chooser {
       const auto found = graph_.Lookup(f, args);
       const ClassRef c = found ? view.ClassOf(*found) : ClassRef{};
       if (!c.valid()) {
-        failure_ = search::NoCandidates{"no kernel can compute " + what,
-                                        "an op of it may have no kernel form yet", {}};
+        failure_ = search::NoCandidates{
+            "no kernel can compute " + what, "an op of it may have no kernel form yet", {}};
         return false;
       }
       roots.push_back(c);
@@ -491,8 +509,7 @@ class Chooser {
       } else if (name == "Write") {
         const uint32_t k = static_cast<uint32_t>(Int(view, n, 1));
         const ValueId v = static_cast<ValueId>(Int(view, n, 0));
-        const UpdateGroup& group =
-            result_.candidates.groups[result_.candidates.kernels[k].group];
+        const UpdateGroup& group = result_.candidates.groups[result_.candidates.kernels[k].group];
         for (const UpdateMember& member : group.members) {
           if (member.new_value != v) continue;
           kernel_at(k).stores.push_back({v, static_cast<int32_t>(member.state)});

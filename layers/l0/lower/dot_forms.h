@@ -19,8 +19,7 @@ class DotForms {
  public:
   static constexpr size_t kSchedulesKept = 3;
 
-  DotForms(const ValueTable& table, const std::vector<bool>& stored,
-           const KernelCostModel& costs)
+  DotForms(const ValueTable& table, const std::vector<bool>& stored, const KernelCostModel& costs)
       : table_(table), stored_(stored), costs_(costs) {}
 
   // Indices into all().

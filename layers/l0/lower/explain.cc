@@ -18,10 +18,14 @@ std::string KernelLabel(const ValueTable& table, const Candidate& kernel) {
   }
   const std::string on = kernel.anchor >= 0 ? " on " + table.values[kernel.anchor].name : "";
   switch (kernel.kind) {
-    case KernelKind::kLoop: return "loop(" + roots + ")";
-    case KernelKind::kAnchor: return roots + on;
-    case KernelKind::kUpdate: return "update(" + roots + ")";
-    case KernelKind::kUpdateAnchor: return "update(" + roots + ")" + on;
+    case KernelKind::kLoop:
+      return "loop(" + roots + ")";
+    case KernelKind::kAnchor:
+      return roots + on;
+    case KernelKind::kUpdate:
+      return "update(" + roots + ")";
+    case KernelKind::kUpdateAnchor:
+      return "update(" + roots + ")" + on;
   }
   return roots;
 }
@@ -40,8 +44,13 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
                      const ValueTable& table, const CandidateSet& candidates,
                      const std::vector<DotForm>& forms, DefinitionAt definition_at,
                      std::string prefix)
-    : graph_(graph), view_(view), table_(table), candidates_(candidates), forms_(forms),
-      definition_at_(std::move(definition_at)), prefix_(std::move(prefix)) {
+    : graph_(graph),
+      view_(view),
+      table_(table),
+      candidates_(candidates),
+      forms_(forms),
+      definition_at_(std::move(definition_at)),
+      prefix_(std::move(prefix)) {
   names_.resize(view.class_count());
   auto name = [&](egraph::Value value, std::string text) {
     const ClassRef c = view.ClassOf(value);
@@ -70,8 +79,7 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
   });
   graph.ForEachRow(graph.FindFunction("Updated"), [&](const egraph::Row& row) {
     const UpdateGroup& group = candidates.groups[static_cast<size_t>(graph.AsI64(row.arg(0)))];
-    name(graph.Find(row.output()),
-         table.values[group.members.front().new_value].name + ".update");
+    name(graph.Find(row.output()), table.values[group.members.front().new_value].name + ".update");
   });
 }
 
@@ -133,8 +141,8 @@ search::CostVector Explainer::Costs(const egraph::CostVector& cost) const {
   static constexpr const char* kUnits[] = {"s", "", "B", "FLOP"};
   search::CostVector vector;
   for (size_t i = 0; i < 4; ++i) {
-    vector.push_back({kNames[i], cost.value[i], kUnits[i],
-                      std::string(egraph::EvidenceName(cost.evidence[i]))});
+    vector.push_back(
+        {kNames[i], cost.value[i], kUnits[i], std::string(egraph::EvidenceName(cost.evidence[i]))});
   }
   return vector;
 }

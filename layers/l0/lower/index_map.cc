@@ -197,7 +197,8 @@ std::optional<IndexMap> ThroughView(Op op, const tensor::Attributes& attr, const
         }
       }
       return map;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

@@ -16,22 +16,38 @@ namespace {
 
 UOp UopOf(Op op) {
   switch (op) {
-    case Op::kAdd: return UOp::kAdd;
-    case Op::kMul: return UOp::kMul;
-    case Op::kNeg: return UOp::kNeg;
-    case Op::kRecip: return UOp::kReciprocal;
-    case Op::kMax: return UOp::kMax;
-    case Op::kMod: return UOp::kMod;
-    case Op::kExp2: return UOp::kExp2;
-    case Op::kLog2: return UOp::kLog2;
-    case Op::kSin: return UOp::kSin;
-    case Op::kSqrt: return UOp::kSqrt;
-    case Op::kCmpLt: return UOp::kCmpLt;
-    case Op::kCmpNe: return UOp::kCmpNe;
-    case Op::kWhere: return UOp::kWhere;
-    case Op::kCast: return UOp::kCast;
-    case Op::kBitcast: return UOp::kBitcast;
-    default: return UOp::kCustom;  // not reached: other ops have their own case
+    case Op::kAdd:
+      return UOp::kAdd;
+    case Op::kMul:
+      return UOp::kMul;
+    case Op::kNeg:
+      return UOp::kNeg;
+    case Op::kRecip:
+      return UOp::kReciprocal;
+    case Op::kMax:
+      return UOp::kMax;
+    case Op::kMod:
+      return UOp::kMod;
+    case Op::kExp2:
+      return UOp::kExp2;
+    case Op::kLog2:
+      return UOp::kLog2;
+    case Op::kSin:
+      return UOp::kSin;
+    case Op::kSqrt:
+      return UOp::kSqrt;
+    case Op::kCmpLt:
+      return UOp::kCmpLt;
+    case Op::kCmpNe:
+      return UOp::kCmpNe;
+    case Op::kWhere:
+      return UOp::kWhere;
+    case Op::kCast:
+      return UOp::kCast;
+    case Op::kBitcast:
+      return UOp::kBitcast;
+    default:
+      return UOp::kCustom;  // not reached: other ops have their own case
   }
 }
 
@@ -49,8 +65,12 @@ class Builder {
  public:
   Builder(const Step& step, const ValueTable& table, const CandidateSet& candidates,
           const Selection& selection, const ChosenKernel& chosen)
-      : step_(step), table_(table), kernel_(candidates.kernels[chosen.candidate]),
-        selection_(selection), chosen_(chosen), extents_(kernel_.extents) {}
+      : step_(step),
+        table_(table),
+        kernel_(candidates.kernels[chosen.candidate]),
+        selection_(selection),
+        chosen_(chosen),
+        extents_(kernel_.extents) {}
 
   BuiltKernel Build() {
     Kernel& out = built_.kernel;
@@ -213,8 +233,8 @@ class Builder {
     const Definition& d = value.definitions[source.definition];
     if (IsView(d.op)) {
       std::optional<SplitRequest> split;
-      auto map = ThroughView(d.op, d.attr, table_.values[d.inputs[0]].shape, value.shape,
-                             frame.map, extents_, split);
+      auto map = ThroughView(d.op, d.attr, table_.values[d.inputs[0]].shape, value.shape, frame.map,
+                             extents_, split);
       needs.push_back({frame.context, d.inputs[0], std::move(*map)});
     } else if (IsReduction(d.op)) {
       needs.push_back({static_cast<uint32_t>(source.pass), d.inputs[0],
@@ -261,10 +281,14 @@ class Builder {
     const Source& source = SourceOf(frame);
     const Value& value = table_.values[frame.value];
     switch (source.kind) {
-      case Source::Kind::kLoad: return LoadFrom(source.storage, frame.map);
-      case Source::Kind::kHoist: return operands[0];
-      case Source::Kind::kDot: return EmitDot(frame, source);
-      case Source::Kind::kDefinition: break;
+      case Source::Kind::kLoad:
+        return LoadFrom(source.storage, frame.map);
+      case Source::Kind::kHoist:
+        return operands[0];
+      case Source::Kind::kDot:
+        return EmitDot(frame, source);
+      case Source::Kind::kDefinition:
+        break;
     }
     const Definition& d = value.definitions[source.definition];
     Uop uop;
@@ -291,9 +315,8 @@ class Builder {
       uop.param = Parameter(BindingOf(source.storage), table, Access::kIn);
       uop.index = Flatten(at, table.shape);
       uop.src = {operands[0]};
-      uop.dynamic_stride = table.shape[0] == 0
-                               ? 1
-                               : tensor::NumElements(table.shape) / table.shape[0];
+      uop.dynamic_stride =
+          table.shape[0] == 0 ? 1 : tensor::NumElements(table.shape) / table.shape[0];
       uop.dynamic_extent = table.shape[0];
       return Append(std::move(uop));
     }

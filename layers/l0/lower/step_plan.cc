@@ -19,8 +19,12 @@ class StepPlanner {
   StepPlanner(const Step& step, const ChooseResult& chosen, const KernelCostModel& costs,
               const ChooseOptions& options, search::Explanation& explanation,
               std::optional<search::SearchFailure>& failure)
-      : step_(step), chosen_(chosen), costs_(costs), options_(options),
-        explanation_(explanation), failure_(failure) {}
+      : step_(step),
+        chosen_(chosen),
+        costs_(costs),
+        options_(options),
+        explanation_(explanation),
+        failure_(failure) {}
 
   StepPlan Run() {
     for (const ChosenKernel& kernel : chosen_.selection.kernels) {
@@ -61,9 +65,10 @@ class StepPlanner {
         if (schedules[s].name == forced->second) best = s, known = true;
       }
       if (!known) {
-        failure_ = search::NoCandidates{
-            "'" + forced->second + "' is no choice of '" + decision.id + "'",
-            "see --explain for the ids and labels", {}};
+        failure_ =
+            search::NoCandidates{"'" + forced->second + "' is no choice of '" + decision.id + "'",
+                                 "see --explain for the ids and labels",
+                                 {}};
         return false;
       }
       decision.forced = true;

@@ -88,8 +88,7 @@ class StoreFacts {
     if (d.op == Op::kExpand) {
       const ValueId base = Base(d.inputs[0]);
       const Value& operand = table_.values[base];
-      if (!IsLeaf(operand) &&
-          NumElements(table_.values[v].shape) > NumElements(operand.shape)) {
+      if (!IsLeaf(operand) && NumElements(table_.values[v].shape) > NumElements(operand.shape)) {
         fact_("widened", {base});
       }
     }
@@ -178,8 +177,8 @@ class StoreFacts {
       if (NumElements(table_.values[operand].shape) < elements) continue;
       const Again& below = again_[operand];
       again.seconds += below.seconds;
-      again.several |= below.several ||
-                       (again.from >= 0 && below.from >= 0 && again.from != below.from);
+      again.several |=
+          below.several || (again.from >= 0 && below.from >= 0 && again.from != below.from);
       if (below.from >= 0) again.from = below.from;
     }
   }

@@ -12,7 +12,8 @@ namespace l3c::l0::lower {
 
 using AssertFact = std::function<void(const char* relation, std::initializer_list<int64_t> args)>;
 
-// Seconds that an element of a value takes: to compute by its op alone, and to write and read again.
+// Seconds that an element of a value takes: to compute by its op alone, and to write and read
+// again.
 struct ElementCosts {
   std::function<double(tensor::Op op, tensor::DType dtype)> compute;
   std::function<double(const Value& value)> keep;

@@ -76,9 +76,7 @@ Graph UpdateGraph(bool clip) {
     const NodeId scale = g.Add(Op::kRecip, {g.Add(Op::kSqrt, {norm})}, {}, "scale");
     grad = g.Add(Op::kMul, {grad, g.Expand(scale, {96, 128})}, {}, "clipped");
   }
-  const auto times = [&](NodeId a, double c) {
-    return g.Add(Op::kMul, {a, g.Full(c, {96, 128})});
-  };
+  const auto times = [&](NodeId a, double c) { return g.Add(Op::kMul, {a, g.Full(c, {96, 128})}); };
   const NodeId m2 = g.Add(Op::kAdd, {times(m, 0.9), grad}, {}, "m2");
   const NodeId w2 = g.Add(Op::kAdd, {w, times(m2, -0.01)}, {}, "w2");
   g.AddOutput("s_w", w2);
@@ -155,11 +153,11 @@ TEST(Fusion, SoftmaxRowsAreOneKernel) {
 }
 
 TEST(Fusion, AnOpOfTheTestsOwnFuses) {
-  static const Op twice_plus = tensor::RegisterDerived(
-      "lower_test_twice_plus", 2, "2a + b",
-      [](Graph& g, std::span<const NodeId> in, const tensor::Attributes&) {
-        return g.Add(Op::kAdd, {g.Add(Op::kAdd, {in[0], in[0]}), in[1]});
-      });
+  static const Op twice_plus =
+      tensor::RegisterDerived("lower_test_twice_plus", 2, "2a + b",
+                              [](Graph& g, std::span<const NodeId> in, const tensor::Attributes&) {
+                                return g.Add(Op::kAdd, {g.Add(Op::kAdd, {in[0], in[0]}), in[1]});
+                              });
   Graph g;
   const NodeId x = g.AddInput("x", DType::kF32, {16, 32});
   const NodeId w = g.AddInput("s_w", DType::kF32, {32, 48});

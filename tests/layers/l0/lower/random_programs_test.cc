@@ -72,11 +72,23 @@ class ProgramMaker {
     const Shape shape = g_.node(a).shape;
     const size_t rank = shape.size();
     switch (engine_() % 17) {
-      case 0: case 1: Keep(g_.Add(Op::kAdd, {a, Like(shape)})); break;
-      case 2: case 3: Keep(g_.Add(Op::kMul, {a, Like(shape)})); break;
-      case 4: Keep(g_.Add(Op::kMax, {a, Like(shape)})); break;
-      case 5: Keep(Tame(a)); break;
-      case 6: Keep(g_.Add(Op::kExp2, {Tame(a)})); break;
+      case 0:
+      case 1:
+        Keep(g_.Add(Op::kAdd, {a, Like(shape)}));
+        break;
+      case 2:
+      case 3:
+        Keep(g_.Add(Op::kMul, {a, Like(shape)}));
+        break;
+      case 4:
+        Keep(g_.Add(Op::kMax, {a, Like(shape)}));
+        break;
+      case 5:
+        Keep(Tame(a));
+        break;
+      case 6:
+        Keep(g_.Add(Op::kExp2, {Tame(a)}));
+        break;
       case 7:
         Keep(g_.Add(Op::kWhere, {g_.Add(Op::kCmpLt, {a, Like(shape)}), a, Like(shape)}));
         break;
@@ -192,7 +204,9 @@ TEST_P(RandomPrograms, ComputeWhatTheyMean) {
 INSTANTIATE_TEST_SUITE_P(Modes, RandomPrograms,
                          testing::Values(search::Mode::kOff, search::Mode::kGreedy,
                                          search::Mode::kEGraph),
-                         [](const auto& mode) { return std::string(search::ModeName(mode.param)); });
+                         [](const auto& mode) {
+                           return std::string(search::ModeName(mode.param));
+                         });
 
 }  // namespace
 }  // namespace l3c::l0::lower
