@@ -18,6 +18,9 @@ function(l3c_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()
 
+# Everything but the end-to-end tests: what the sanitizer builds need.
+add_custom_target(unit_tests)
+
 function(l3c_test name)
   if(NOT L3C_BUILD_TESTS)
     return()
@@ -29,4 +32,5 @@ function(l3c_test name)
   target_compile_definitions(${name} PRIVATE L3C_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPS} GTest::gtest GTest::gtest_main)
   add_test(NAME ${name} COMMAND ${name})
+  add_dependencies(unit_tests ${name})
 endfunction()
