@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "layers/support/diagnostics.h"
+#include "rewrites/rewrites.h"
 
 namespace l3c::tools {
 namespace {
@@ -144,6 +145,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->check(CLI::IsMember({"off", "greedy", "egraph"}))
         ->capture_default_str();
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
+    command->add_option("--without", options.without,
+                        "Leave a rule file out (its name under rewrites/): what is it good for?");
     command->add_option("--budget", budget,
                         "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
     command->add_option("--epochs", epochs, "Train this many epochs in all")
@@ -221,6 +224,15 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       !SplitAssignments(force, "--force", "ID=LOSER", options.force) ||
       !SplitAssignments(budget, "--budget", "NAME=N", budgets) ||
       !ParseBudget(budgets, options.budget)) {
+    return {std::nullopt, 2};
+  }
+  for (const std::string& name : options.without) {
+    if (rewrites::LeaveOut(name)) continue;
+    std::vector<std::string> known;
+    for (const rewrites::RuleFile& file : rewrites::All()) known.emplace_back(file.name);
+    const std::string closest = support::ClosestMatch(name, known);
+    std::cerr << "error: --without: there is no rule file '" << name << "'\n"
+              << (closest.empty() ? "" : "did you mean '" + closest + "'?\n");
     return {std::nullopt, 2};
   }
   for (const CLI::App* command : app.get_subcommands()) {
