@@ -88,10 +88,33 @@ class Analyser {
     anchors_met_.clear();
     failed_ = false;
     FindDependents(anchor);
+    if (StartScatter(kind, roots.front())) return;
     const Shape& shape = table_.values[roots.front()].shape;
     const IndexMap map = NewAxes(-1, shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     for (ValueId root : roots) queue_.push_back({0, root, map});
+  }
+
+  // The space of a scatter is that of what is added: (index [k…], updates [k…, …]).
+  bool StartScatter(KernelKind kind, ValueId root) {
+    const Definition& d = table_.values[root].definitions.front();
+    if (kind != KernelKind::kLoop || d.op != Op::kScatterAdd) return false;
+    candidate_.scatter = true;
+    const IndexMap map = NewAxes(-1, table_.values[d.inputs[1]].shape);
+    candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
+    Entry entry;
+    entry.value = root;
+    entry.maps = {map};
+    entry.axes = AxesOfMap(map);
+    entry.inlines = {{0, -1}};
+    candidate_.index_[{0, root}] = 0;
+    candidate_.entries.push_back(std::move(entry));
+    IndexMap at;
+    const size_t rank = table_.values[d.inputs[0]].shape.size();
+    at.dims.assign(map.dims.begin(), map.dims.begin() + static_cast<long>(rank));
+    queue_.push_back({0, d.inputs[0], std::move(at)});
+    queue_.push_back({0, d.inputs[1], map});
+    return true;
   }
 
   // One axis (or its digits) for each dimension; the map that reads them as an index.
@@ -257,6 +280,7 @@ class Analyser {
     }
     if (definition.op == Op::kGather) {
       inlines(-1);
+      candidate_.tables.push_back(definition.inputs[0]);
       const size_t rank = table_.values[definition.inputs[1]].shape.size();
       IndexMap at;
       at.dims.assign(item.map.dims.begin(), item.map.dims.begin() + static_cast<long>(rank));
@@ -390,7 +414,8 @@ class Analyser {
     if (entry.inlines.empty()) return entry.axes;
     const Inline& way = entry.inlines.front();
     const Definition& d = table_.values[entry.value].definitions[way.definition];
-    if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather) {
+    if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather ||
+        d.op == Op::kScatterAdd) {
       return entry.axes;
     }
     uint64_t axes = 0;
@@ -474,6 +499,7 @@ class CandidateFinder {
     auto loop = analyser_.Analyse(update ? KernelKind::kUpdate : KernelKind::kLoop, roots, -1);
     if (!loop) return;
     std::vector<ValueId> anchors = analyser_.anchors_met();
+    if (loop->scatter) anchors.clear();
     if (!options_.fuse) {
       std::erase_if(anchors, [&](ValueId a) { return roots.size() != 1 || a != roots[0]; });
     }
@@ -499,12 +525,17 @@ class CandidateFinder {
     return entry && entry->readable;
   }
 
+  static bool Gathers(const Candidate& candidate, ValueId v) {
+    return std::find(candidate.tables.begin(), candidate.tables.end(), v) != candidate.tables.end();
+  }
+
   // In place is legal where each old value is read at the element that is written, and nowhere
   // else.
   bool MayOverwrite(const Candidate& candidate, const UpdateGroup& group) const {
     const Entry* root = candidate.Find(0, candidate.roots.front());
     for (const UpdateMember& member : group.members) {
       if (member.old_value < 0) continue;
+      if (Gathers(candidate, member.old_value)) return false;
       for (const Entry& entry : candidate.entries) {
         if (entry.value != member.old_value || entry.hoisted) continue;
         if (entry.context != 0 || entry.maps.size() != 1) return false;
@@ -623,6 +654,7 @@ class CandidateFinder {
       for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
         for (const UpdateMember& member : set_.groups[b].members) {
           if (member.old_value < 0) continue;
+          if (Gathers(set_.kernels[k], member.old_value)) return true;
           for (const Entry& entry : set_.kernels[k].entries) {
             if (entry.value == member.old_value && entry.readable) return true;
           }
@@ -642,6 +674,11 @@ class CandidateFinder {
       std::vector<Candidate> left;
       for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
         Candidate kernel = set_.kernels[k];
+        bool gathers = false;
+        for (const UpdateMember& member : set_.groups[b].members) {
+          gathers |= Gathers(kernel, member.old_value);
+        }
+        if (gathers) continue;
         for (Entry& entry : kernel.entries) {
           for (const UpdateMember& member : set_.groups[b].members) {
             if (entry.value == member.old_value) entry.readable = false;

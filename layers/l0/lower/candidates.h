@@ -3,6 +3,7 @@
 // A candidate is named by what it stores (its roots) and by its kind:
 //   loop            elementwise work over the root's shape; reductions of whole rows may run inside
 //   anchor          the same around one matmul whose elements stay in registers (an epilogue)
+//   scatter         a loop over rows that are added into the root, wherever their numbers say
 //   update          a loop that writes the new values of state fields over the old ones
 //   update anchor   an update inside the epilogue of the matmul that makes its gradient
 //
@@ -67,12 +68,14 @@ struct Candidate {
   std::vector<ValueId> roots;
   ValueId anchor = -1;
   int32_t group = -1;            // updates: index into CandidateSet::groups
+  bool scatter = false;          // a loop over the rows that are added up, not over the root
   std::vector<int64_t> extents;  // by axis: the root's axes, then those of reductions
   uint32_t root_axes = 0;
   std::vector<Context> contexts;
   std::vector<Entry> entries;
-  int64_t position = 0;        // equals its index in CandidateSet::kernels
-  uint32_t first_context = 0;  // global number of contexts[0]
+  std::vector<ValueId> tables;  // gathered from: read at rows that data says
+  int64_t position = 0;         // equals its index in CandidateSet::kernels
+  uint32_t first_context = 0;   // global number of contexts[0]
 
   const Entry* Find(uint32_t context, ValueId value) const;
 

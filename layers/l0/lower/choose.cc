@@ -239,7 +239,9 @@ class Chooser {
       case Op::kInput:
       case Op::kMatmul:
       case Op::kRandom:
+        return;
       case Op::kScatterAdd:
+        Fact("scatter", {number, v, in(0), in(1)});
         return;
       case Op::kConst:
       case Op::kIota:

@@ -76,6 +76,7 @@ class Builder {
     Kernel& out = built_.kernel;
     std::vector<std::pair<UopId, ChosenStore>> stores;
     for (const ChosenStore& store : chosen_.stores) {
+      if (kernel_.scatter && store.value == kernel_.roots.front()) continue;
       const Entry& entry = *kernel_.Find(0, store.value);
       stores.emplace_back(Evaluate(0, store.value, entry.maps[0]), store);
     }
@@ -97,6 +98,9 @@ class Builder {
       uop.span = what.span;
       out.uops.push_back(std::move(uop));
       out.origin.push_back(what.name);
+    }
+    for (const ChosenStore& store : chosen_.stores) {
+      if (kernel_.scatter && store.value == kernel_.roots.front()) EmitScatter(store.value);
     }
     out.name = Identifier(table_.values[kernel_.roots.front()].name);
     out.span = table_.values[kernel_.roots.front()].span;
@@ -401,6 +405,46 @@ class Builder {
     sum.span = value.span;
     built_.form = selection_.forms[source.form].schedule.name;
     return Append(std::move(sum));
+  }
+
+  // Zeros over the whole root, then each row added at its number.
+  void EmitScatter(ValueId root) {
+    const Value& value = table_.values[root];
+    const Entry& entry = *kernel_.Find(0, root);
+    const Definition& d = value.definitions.front();
+    const size_t rank = table_.values[d.inputs[0]].shape.size();
+    IndexMap at_row;
+    at_row.dims.assign(entry.maps[0].dims.begin(),
+                       entry.maps[0].dims.begin() + static_cast<long>(rank));
+    const UopId row = Evaluate(0, d.inputs[0], at_row);
+    const UopId update = Evaluate(0, d.inputs[1], entry.maps[0]);
+    IndexMap inside;
+    inside.dims.push_back({});  // the row is the data's
+    inside.dims.insert(inside.dims.end(), entry.maps[0].dims.begin() + static_cast<long>(rank),
+                       entry.maps[0].dims.end());
+    const AxisId rows = static_cast<AxisId>(extents_.size());
+    extents_.push_back(value.shape[0]);
+    Binding binding;
+    binding.storage = {root, static_cast<int32_t>(chosen_.candidate)};
+    Uop zero;
+    zero.op = UOp::kStore;
+    zero.dtype = value.dtype;
+    zero.src = {EmitConstant(0, value.dtype)};
+    zero.param = Parameter(binding, value, Access::kOut);
+    const int64_t stride =
+        value.shape[0] == 0 ? 1 : tensor::NumElements(value.shape) / value.shape[0];
+    Uop add = zero;
+    zero.index = Flatten(inside, value.shape);
+    if (value.shape[0] != 1) zero.index = zero.index + AxisTerm(rows, stride);
+    add.src = {update, row};
+    add.index = Flatten(inside, value.shape);
+    add.dynamic_stride = stride;
+    add.dynamic_extent = value.shape[0];
+    add.accumulate = true;
+    add.span = value.span;
+    built_.kernel.uops.push_back(std::move(zero));
+    built_.kernel.uops.push_back(std::move(add));
+    built_.kernel.origin.push_back(value.name);
   }
 
   // Keeps the axes that something uses, those of the space first.

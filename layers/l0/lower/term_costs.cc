@@ -24,15 +24,16 @@ enum Term : size_t {
   kFoldTerm,
   kDotTerm,
   kRowTerm,
+  kScatterTerm,
   kStoreTerm,
   kBesideTerm,
   kRunTerm,
   kWriteTerm,
   kCopyTerm,
 };
-constexpr const char* kTermNames[] = {"Load",    "Hoist",  "Leaf", "Unary", "Binary",
-                                      "Ternary", "View",   "Fold", "Dot",   "Row",
-                                      "Store",   "Beside", "Run",  "Write", "Copy"};
+constexpr const char* kTermNames[] = {"Load",   "Hoist", "Leaf",  "Unary", "Binary",  "Ternary",
+                                      "View",   "Fold",  "Dot",   "Row",   "Scatter", "Store",
+                                      "Beside", "Run",   "Write", "Copy"};
 
 Evidence EvidenceOf(std::string_view name) {
   for (Evidence e : {Evidence::kMeasured, Evidence::kInterpolated, Evidence::kExtrapolated}) {
@@ -74,6 +75,8 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       return Compute(arg(0), arg(1), false);
     case kRowTerm:
       return Compute(arg(0), arg(1), true);
+    case kScatterTerm:
+      return Scatter(arg(0), arg(1));
     case kFoldTerm: {
       // One addition a point of the pass.
       const auto [v, d] = definition_at_(arg(0));
@@ -241,6 +244,25 @@ CostVector TermCosts::Compute(int64_t number, int64_t c, bool row) const {
   const double seconds =
       costs_.ComputeSeconds({value.definitions[d].op, value.dtype, points, lanes, width.blocks});
   return cost.Set(kTime, seconds, evidence_).Set(kFlops, points, evidence_);
+}
+
+// Each element is read, added to and written, row after row; the root's zeros are its store.
+CostVector TermCosts::Scatter(int64_t number, int64_t c) const {
+  const auto [v, d] = definition_at_(number);
+  const Candidate& kernel = candidates_.kernels[owner_[static_cast<size_t>(c)].first];
+  const Value& value = table_.values[v];
+  const Value& updates = table_.values[value.definitions[d].inputs[1]];
+  AccessWork work;
+  work.points = static_cast<double>(NumElements(updates.shape));
+  work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+  work.buffer = static_cast<double>(Bytes(value));
+  work.bytes = work.points * work.element;
+  work.lanes = WidthOf(kernel, 0).lanes;
+  const double seconds = costs_.LoadSeconds(work) + costs_.StoreSeconds(work);
+  CostVector cost;
+  return cost.Set(kTime, seconds, evidence_)
+      .Set(kBytes, 2 * work.bytes, evidence_)
+      .Set(kFlops, work.points, evidence_);
 }
 
 CostVector TermCosts::Stored(int64_t v, int64_t k) const {

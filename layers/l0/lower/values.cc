@@ -286,9 +286,14 @@ class Decoder {
       Frame& frame = stack.back();
       std::vector<ClassInfo::Row>& rows = info_[frame.c].rows;
       if (frame.row == rows.size()) {
-        Finish(frame.c, frame.kept);
-        state_[frame.c] = kDone;
+        const uint32_t c = frame.c;
+        const bool defined = !frame.kept.empty();
+        Finish(c, frame.kept);
         stack.pop_back();
+        // Without a definition for now: all lead back to what is open. Somebody who needs the class
+        // later, when that is done, tries again.
+        state_[c] = defined ? kDone : 0;
+        if (!defined && !stack.empty()) stack.back().cyclic = true;
         continue;
       }
       const ClassInfo::Row& row = rows[frame.row];
@@ -304,8 +309,6 @@ class Decoder {
         open(child);
       } else if (state_[child] == kOpen) {
         frame.cyclic = true;
-      } else if (!number_.contains(child)) {
-        frame.cyclic = true;  // all its definitions were cyclic
       } else {
         ++frame.operand;
       }

@@ -71,7 +71,7 @@ class ProgramMaker {
     const NodeId a = Any();
     const Shape shape = g_.node(a).shape;
     const size_t rank = shape.size();
-    switch (engine_() % 17) {
+    switch (engine_() % 18) {
       case 0:
       case 1:
         Keep(g_.Add(Op::kAdd, {a, Like(shape)}));
@@ -152,6 +152,16 @@ class ProgramMaker {
         // Rows of a table, taken by number.
         const NodeId index = g_.Cast(labels_, tensor::DType::kI32);
         Keep(g_.Add(Op::kGather, {a, index}));
+        break;
+      }
+      case 17: {
+        // Rows added up by number, some of them out of range.
+        const NodeId index = g_.Cast(labels_, tensor::DType::kI32);
+        if (rank == 0 || shape[0] != g_.node(index).shape[0]) break;
+        tensor::Attributes attr;
+        attr.ints = shape;
+        attr.ints[0] = 3;
+        Keep(Tame(g_.Add(Op::kScatterAdd, {index, a}, attr)));
         break;
       }
       case 16: {
