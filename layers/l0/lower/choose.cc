@@ -97,6 +97,13 @@ class Chooser {
     egraph::RunReport report;
     result_.table = BuildValues(step_, graph_, budget_, report);
     Account(report);
+    for (const Value& value : result_.table.values) {
+      if (tensor::NumElements(value.shape) > 0) continue;
+      failure_ =
+          search::NoCandidates{"'" + value.name + "' has no elements, and no kernel runs over none",
+                               "leave it out, or give it an extent of at least 1", value.span};
+      return std::nullopt;
+    }
     if (!ChooseStored()) return std::nullopt;
     forms_ = std::make_unique<DotForms>(result_.table, stored_, costs_);
     numbers_.emplace(result_.table);

@@ -256,6 +256,15 @@ TEST(Rules, AnUnknownDecisionIsRefusedWithTheClosest) {
   EXPECT_NE(failure.find("l0/test/h.memory"), std::string::npos) << failure;
 }
 
+TEST(Fusion, ValuesWithoutElementsAreRefused) {
+  Graph g;
+  const NodeId x = g.AddInput("x", DType::kF32, {0, 4});
+  g.AddOutput("y", g.Add(Op::kReshape, {g.Add(Op::kSin, {x}, {}, "none")}, {.ints = {4, 0}}));
+  std::string failure;
+  EXPECT_FALSE(LowerForTest(g, {}, &failure));
+  EXPECT_NE(failure.find("no elements"), std::string::npos) << failure;
+}
+
 TEST(Rules, TheSameProgramGivesTheSamePlan) {
   const auto first = LowerForTest(Mixed(), {.explain = true});
   const auto second = LowerForTest(Mixed(), {.explain = true});
