@@ -30,15 +30,11 @@ std::string KernelLabel(const ValueTable& table, const Candidate& kernel) {
   return roots;
 }
 
-namespace {
-
-// Ids hold no blanks, so that a shell needs no quotes.
-std::string Compact(std::string text) {
+std::string KernelId(const ValueTable& table, const Candidate& kernel) {
+  std::string text = KernelLabel(table, kernel);
   std::erase(text, ' ');
   return text;
 }
-
-}  // namespace
 
 Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view,
                      const ValueTable& table, const CandidateSet& candidates,
@@ -73,7 +69,7 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
     const ValueId v = static_cast<ValueId>(graph.AsI64(row.arg(0)));
     const auto [k, c] = owner[static_cast<size_t>(graph.AsI64(row.arg(1)))];
     const Candidate& kernel = candidates.kernels[k];
-    std::string text = Compact(KernelLabel(table, kernel)) + "." + table.values[v].name;
+    std::string text = KernelId(table, kernel) + "." + table.values[v].name;
     if (c != 0) text += "@" + table.values[kernel.contexts[c].reduction].name;
     name(graph.Find(row.output()), text);
   });

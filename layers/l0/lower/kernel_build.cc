@@ -102,8 +102,13 @@ class Builder {
     for (const ChosenStore& store : chosen_.stores) {
       if (kernel_.scatter && store.value == kernel_.roots.front()) EmitScatter(store.value);
     }
-    out.name = Identifier(table_.values[kernel_.roots.front()].name);
-    out.span = table_.values[kernel_.roots.front()].span;
+    // Named after its root, or after the last value that it does store.
+    ValueId named = chosen_.stores.back().value;
+    for (const ChosenStore& store : chosen_.stores) {
+      if (store.value == kernel_.roots.front()) named = store.value;
+    }
+    out.name = Identifier(table_.values[named].name);
+    out.span = table_.values[named].span;
     NameAxes();
     return std::move(built_);
   }

@@ -57,7 +57,8 @@ class StepPlanner {
     }
     const size_t own = best;
     search::Decision decision;
-    decision.id = options_.prefix + "/" + built.kernel.name + ".schedule";
+    const Candidate& candidate = chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate];
+    decision.id = options_.prefix + "/" + KernelId(chosen_.table, candidate) + ".schedule";
     auto forced = options_.forced.find(decision.id);
     if (forced != options_.forced.end()) {
       bool known = false;
