@@ -175,7 +175,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_lowering_options(optimize);
   optimize->add_flag("--explain", options.explain, "Each decision: winner, losers, costs, rules");
   optimize->add_flag("--brief", options.brief, "With --explain: the method's decisions only");
-  optimize->add_flag("--json", options.json, "One JSON object a line; same bytes for same input");
+  optimize->add_flag("--json", options.json, "The same as --explain, one JSON object a line; same bytes for same input");
   optimize->add_flag("--timings", options.timings, "Add the time each part took");
 
   CLI::App* lower = add_command(Verb::kLower, "lower", "Print the program at a lower layer");
@@ -208,10 +208,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     return {std::nullopt, app.exit(version)};
   } catch (const CLI::ParseError& error) {
-    std::cerr << "error: " << error.what() << "\n";
     std::string word = UnknownWord(app);
     // CLI11 checks for a command before it looks at what is left over.
-    if (word.empty() && argc > 1 && app.get_subcommands().empty()) word = argv[1];
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      word = argv[1];
+      std::cerr << "error: there is no command '" << word << "'\n";
+    } else {
+      std::cerr << "error: " << error.what() << "\n";
+    }
     if (const std::string hint = word.empty() ? "" : Suggestion(app, word); !hint.empty()) {
       std::cerr << hint << "\n";
     }
@@ -257,6 +261,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
     return {std::nullopt, 2};
   }
+  // For machines there is one amount of detail.
+  if (options.verb == Verb::kOptimize && options.json) options.explain = true;
   options.sarif = diagnostics == "json";
   options.color = WantsColor(color);
   return {options, 0};
