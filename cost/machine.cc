@@ -41,10 +41,16 @@ double CpuCostModel::LoadSeconds(const AccessWork& work) const {
   const double vectors = work.points * work.element / 4 / std::max(1.0, work.lanes);
   double cycles = 0;
   switch (work.pattern) {
-    case Pattern::kContiguous: cycles = vectors * machine_.vector_load; break;
+    case Pattern::kContiguous:
+      cycles = vectors * machine_.vector_load;
+      break;
     // Loaded once for the lanes and usually for a whole row.
-    case Pattern::kBroadcast: cycles = vectors * machine_.vector_load / 8; break;
-    case Pattern::kStrided: cycles = work.points * machine_.scalar_load; break;
+    case Pattern::kBroadcast:
+      cycles = vectors * machine_.vector_load / 8;
+      break;
+    case Pattern::kStrided:
+      cycles = work.points * machine_.scalar_load;
+      break;
   }
   const double arithmetic = cycles / machine_.clock / cores;
   return std::max(arithmetic, work.bytes / Bandwidth(work.buffer, cores));
@@ -62,13 +68,26 @@ double CpuCostModel::StoreSeconds(const AccessWork& work) const {
 double CpuCostModel::ComputeSeconds(const ComputeWork& work) const {
   double cycles = machine_.simple;
   switch (work.op) {
-    case Op::kRecip: cycles = machine_.divide; break;
-    case Op::kMod: cycles = machine_.divide * 2; break;
-    case Op::kSqrt: cycles = machine_.square_root; break;
-    case Op::kExp2: cycles = machine_.exp2; break;
-    case Op::kLog2: cycles = machine_.log2; break;
-    case Op::kSin: cycles = machine_.sine; break;
-    default: break;
+    case Op::kRecip:
+      cycles = machine_.divide;
+      break;
+    case Op::kMod:
+      cycles = machine_.divide * 2;
+      break;
+    case Op::kSqrt:
+      cycles = machine_.square_root;
+      break;
+    case Op::kExp2:
+      cycles = machine_.exp2;
+      break;
+    case Op::kLog2:
+      cycles = machine_.log2;
+      break;
+    case Op::kSin:
+      cycles = machine_.sine;
+      break;
+    default:
+      break;
   }
   const double width = static_cast<double>(tensor::SizeOf(work.dtype)) > 4 ? 2 : 1;
   return work.points / std::max(1.0, work.lanes) * cycles * width / machine_.clock /
@@ -101,11 +120,10 @@ double LaneFolds(const l0::Kernel& kernel, const l0::Schedule& schedule) {
 double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const {
   const l0::KernelWork work = l0::CountWork(kernel);
   const double lanes =
-      schedule.lane_use *
-      (std::any_of(schedule.axes.begin(), schedule.axes.end(),
-                   [](const l0::AxisSchedule& a) { return a.vector > 1; })
-           ? machine_.lanes
-           : 1);
+      schedule.lane_use * (std::any_of(schedule.axes.begin(), schedule.axes.end(),
+                                       [](const l0::AxisSchedule& a) { return a.vector > 1; })
+                               ? machine_.lanes
+                               : 1);
   // A multiply-add waits for its accumulator, and for its operands from the first level.
   double fma = std::max(machine_.fma, schedule.loads_per_fma * machine_.vector_load);
   if (work.multiply_adds > 0) {

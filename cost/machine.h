@@ -2,8 +2,8 @@
 // them for the parts of a kernel.
 //
 // The figures describe a class of machines, they are not taken from the one that compiles, so the
-// same program gives the same plan everywhere. Every figure is "analytical" until a calibration puts
-// a measured one in its place.
+// same program gives the same plan everywhere. Every figure is "analytical" until a calibration
+// puts a measured one in its place.
 //
 //   time of a part = max(arithmetic, memory) / parts side by side
 //   arithmetic     = vector operations · cycles each / clock
@@ -21,30 +21,32 @@ namespace l3c::cost {
 struct CpuMachine {
   std::string name = "x86-64-v4";
   int64_t cores = 2;
-  int lanes = 16;              // f32 lanes of a vector register
+  int lanes = 16;  // f32 lanes of a vector register
   int registers = 32;
-  double clock = 2.66e9;       // Hz under full vector load
+  double clock = 3.3e9;  // Hz under full vector load
   // Cycles that a full vector of f32 costs a core, in throughput. Transcendentals are polynomials
-  // of the kernel compiler: about twenty vector operations each.
+  // of the kernel compiler (backends/llvm/transcendental.h), taken from its operation counts.
   double fma = 0.5;
   double simple = 0.5;
-  double divide = 10;          // Intel's optimisation manual: vdivps zmm 10, vsqrtps zmm 12
-  double square_root = 12;
-  double exp2 = 11;
-  double log2 = 14;
-  double sine = 16;
-  double vector_load = 0.5;    // from the first level
+  double divide = 8;
+  double square_root = 8;
+  double exp2 = 9;
+  double log2 = 20;
+  double sine = 40;
+  double vector_load = 0.5;  // from the first level
   double vector_store = 1;
-  double scalar_load = 1;      // of a lane that lies apart
+  double scalar_load = 1;  // of a lane that lies apart
   double fma_latency = 4;
-  double lane_fold = 7;        // sixteen lanes to one: four shuffles and additions in a chain
-  // Bytes that each level holds for a core, and what a core draws from it (bytes a second).
-  double l2_bytes = 1.0e6;     // half of it, so that a producer's output is still there
-  double l2_bandwidth = 80e9;
+  double lane_fold = 7;  // sixteen lanes to one: four shuffles and additions in a chain
+  // Bytes that each level holds for a core, and what a core draws from it (bytes a second). Half of
+  // a level counts, so that a producer's output is still there when it is read.
+  double l2_bytes = 0.5e6;
+  double l2_bandwidth = 150e9;
   double l3_bytes = 12e6;
-  double l3_bandwidth = 22e9;
+  double l3_bandwidth = 50e9;
   double memory_bandwidth = 25e9;  // of all cores together
-  double launch = 2.5e-6;      // a launch and the barrier after it, seconds
+  double launch = 2.5e-6;          // a launch on several cores and the barrier after it, seconds
+  double launch_alone = 0.3e-6;    // of a single block: no other core is woken
 };
 
 // The machine class of a compute node: its cores and vector width; the rest as above.
@@ -56,7 +58,9 @@ class CpuCostModel : public l0::lower::KernelCostModel {
 
   const CpuMachine& machine() const { return machine_; }
 
-  double LaunchSeconds() const override { return machine_.launch; }
+  double LaunchSeconds(double blocks) const override {
+    return blocks > 1 && machine_.cores > 1 ? machine_.launch : machine_.launch_alone;
+  }
   double LoadSeconds(const l0::lower::AccessWork& work) const override;
   double StoreSeconds(const l0::lower::AccessWork& work) const override;
   double ComputeSeconds(const l0::lower::ComputeWork& work) const override;

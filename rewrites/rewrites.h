@@ -16,11 +16,9 @@ struct RuleFile {
 };
 
 std::span<const RuleFile> All();              // by name, ascending
-const RuleFile* Find(std::string_view name);  // nullptr: no such file
-// The text of a file; empty when there is none.
-inline std::string_view RuleText(std::string_view name) {
-  const RuleFile* file = Find(name);
-  return file != nullptr ? file->text : std::string_view();
-}
+const RuleFile* Find(std::string_view name);  // nullptr: no such file, or it was left out
+// For ablations: from now on Find has no such file. To be called before anything is lowered, from
+// one thread. False when there is none of the name.
+bool LeaveOut(std::string_view name);
 
 }  // namespace l3c::rewrites

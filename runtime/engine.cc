@@ -55,10 +55,9 @@ absl::Status Engine::Bind(const Regions& regions) {
   }
   for (size_t r = 0; r < words_.size(); ++r) {
     const l0::Region& region = p_.unit.regions[r];
-    const bool signals = region.name == "signals" && region.access == l0::RegionAccess::kReadOnly;
     static_assert(sizeof(p_.signals) == sizeof(int64_t));
-    bytes_.push_back(signals ? std::as_writable_bytes(std::span(&p_.signals, 1))
-                             : std::as_writable_bytes(std::span(words_[r])));
+    bytes_.push_back(l0::IsSignals(region) ? std::as_writable_bytes(std::span(&p_.signals, 1))
+                                           : std::as_writable_bytes(std::span(words_[r])));
   }
   for (const l0::Token& token : plan.tokens) {
     tokens_.push_back(std::make_unique<Semaphore>(token.initial));
@@ -98,6 +97,7 @@ absl::Status Engine::Run() {
     Fail(absl::ResourceExhaustedError(Message("cannot start a stream's thread: ", error.what())));
   }
   const l0::ControlOutcome outcome = l0::RunControl(p_.unit, bytes_, *this);
+  stopped_ = outcome.stop_seen;
   if (outcome.end == l0::ControlEnd::kOutOfBounds || outcome.end == l0::ControlEnd::kIdle) {
     Fail(absl::InternalError(
         Message("control unit '", p_.unit.name, "', block '", p_.unit.blocks[outcome.block].name,

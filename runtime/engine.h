@@ -59,6 +59,8 @@ class Engine : private l0::ControlHost {
   // Once. Returns when the unit has terminated and all that it pushed is done.
   absl::Status Run();
 
+  // The unit saw the host's stop signal.
+  bool stopped() const { return stopped_; }
   double seconds() const { return seconds_; }
   // Of one stream's time: spent in sequences that report another split than training's, and in
   // checkpoints; the largest of any stream.
@@ -122,6 +124,7 @@ class Engine : private l0::ControlHost {
   std::mutex failing_;
   absl::Status failure_;
   double seconds_ = 0;
+  bool stopped_ = false;
 };
 
 }  // namespace l3c::runtime

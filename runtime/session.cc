@@ -155,7 +155,8 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
       regions);
   if (!engine.ok()) return engine.status();
   const absl::Status status = (*engine)->Run();
-  result.interrupted = stop_requested.exchange(0) != 0;
+  stop_requested.store(0);
+  result.interrupted = (*engine)->stopped();
   if (!status.ok()) return status;
 
   const Metrics::Split& train = metrics.split(kTrainSplit);

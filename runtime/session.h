@@ -54,7 +54,7 @@ struct RunResult {
   double samples_per_second = 0;  // rows trained in this run / train_seconds (Evaluate: / seconds)
   std::vector<StreamUse> streams;
   std::string weights_sha256;  // over the parameters' bytes in the plan's order, in hex
-  bool interrupted = false;    // RequestStop ended it
+  bool interrupted = false;    // RequestStop ended it before its work was done
   std::string checkpoint;      // folder of the last checkpoint written, or ""
 };
 

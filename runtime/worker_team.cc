@@ -8,9 +8,6 @@
 namespace l3c::runtime {
 namespace {
 
-constexpr int kPartBits = 16;
-constexpr uint64_t kPartMask = (uint64_t{1} << kPartBits) - 1;
-
 // Spinning only pays when every worker has a CPU of its own.
 int SpinsFor(int threads) {
   return threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0;
@@ -18,10 +15,10 @@ int SpinsFor(int threads) {
 
 }  // namespace
 
-WorkerTeam::WorkerTeam(int threads) : spins_(SpinsFor(threads)) {
-  const int wanted = std::clamp(threads, 1, kMaxThreads);
+WorkerTeam::WorkerTeam(int threads)
+    : spins_(SpinsFor(threads)), shares_(static_cast<size_t>(std::clamp(threads, 1, kMaxThreads))) {
   try {
-    for (; threads_ < wanted; ++threads_) {
+    for (; threads_ < static_cast<int>(shares_.size()); ++threads_) {
       workers_.emplace_back([this, worker = threads_] { Work(worker); });
     }
   } catch (const std::system_error&) {
@@ -30,62 +27,72 @@ WorkerTeam::WorkerTeam(int threads) : spins_(SpinsFor(threads)) {
 }
 
 WorkerTeam::~WorkerTeam() {
-  quit_.store(true, std::memory_order_relaxed);
-  launch_.fetch_add(uint64_t{1} << kPartBits, std::memory_order_release);
+  quit_.store(true);
+  launch_.fetch_add(2);
   launch_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
 void WorkerTeam::Run(KernelFn function, void* const* params, int64_t blocks) {
-  const int parts = static_cast<int>(std::min<int64_t>(threads_, blocks));
-  if (parts <= 1) {
+  if (threads_ == 1 || blocks <= 1) {
     if (blocks > 0) function(params, 0, blocks);
     return;
   }
   std::lock_guard lock(launching_);
   function_ = function;
   params_ = params;
-  blocks_ = blocks;
-  pending_.store(parts - 1, std::memory_order_relaxed);
-  const uint64_t generation = (launch_.load(std::memory_order_relaxed) >> kPartBits) + 1;
-  launch_.store(generation << kPartBits | static_cast<uint64_t>(parts), std::memory_order_release);
+  parts_ = static_cast<int>(std::min<int64_t>(threads_, blocks));
+  for (int part = 0; part < parts_; ++part) {
+    Share& share = shares_[static_cast<size_t>(part)];
+    share.next.store(blocks * part / parts_, std::memory_order_relaxed);
+    share.end = blocks * (part + 1) / parts_;
+  }
+  launch_.fetch_add(1);
   launch_.notify_all();
-  RunShare(0, parts);
+  RunBlocks(0);
+  launch_.fetch_add(1);
   for (int spins = 0;;) {
-    const int32_t pending = pending_.load(std::memory_order_acquire);
-    if (pending == 0) return;
+    const int32_t inside = inside_.load();
+    if (inside == 0) return;
     if (++spins < spins_) {
       SpinPause();
     } else {
-      pending_.wait(pending, std::memory_order_acquire);
+      inside_.wait(inside);
     }
   }
 }
 
-void WorkerTeam::RunShare(int worker, int parts) const {
-  const int64_t begin = blocks_ * worker / parts;
-  const int64_t end = blocks_ * (worker + 1) / parts;
-  if (begin < end) function_(params_, begin, end);
+void WorkerTeam::RunBlocks(int worker) {
+  for (int i = 0; i < parts_; ++i) {
+    Share& share = shares_[static_cast<size_t>((worker + i) % parts_)];
+    int64_t next = share.next.load(std::memory_order_relaxed);
+    while (next < share.end) {
+      const int64_t taken = (share.end - next + 1) / 2;
+      if (!share.next.compare_exchange_weak(next, next + taken, std::memory_order_relaxed))
+        continue;
+      function_(params_, next, next + taken);
+      next = share.next.load(std::memory_order_relaxed);
+    }
+  }
 }
 
 void WorkerTeam::Work(int worker) {
-  uint64_t seen = 0;
+  uint32_t seen = 0;  // the last launch entered, or found closed
   for (;;) {
-    uint64_t launch = launch_.load(std::memory_order_acquire);
-    for (int spins = 0; launch == seen;) {
+    uint32_t launch = launch_.load();
+    for (int spins = 0; launch == seen || launch % 2 == 0;) {
+      if (quit_.load()) return;
       if (++spins < spins_) {
         SpinPause();
       } else {
-        launch_.wait(seen, std::memory_order_acquire);
+        launch_.wait(launch);
       }
-      launch = launch_.load(std::memory_order_acquire);
+      launch = launch_.load();
     }
     seen = launch;
-    if (quit_.load(std::memory_order_relaxed)) return;
-    const int parts = static_cast<int>(launch & kPartMask);
-    if (worker >= parts) continue;
-    RunShare(worker, parts);
-    if (pending_.fetch_sub(1, std::memory_order_release) == 1) pending_.notify_one();
+    inside_.fetch_add(1);
+    if (launch_.load() == launch && worker < parts_) RunBlocks(worker);
+    if (inside_.fetch_sub(1) == 1) inside_.notify_one();
   }
 }
 

@@ -1,9 +1,18 @@
 // Threads that share the grid blocks of a kernel.
 //
-// A launch cuts [0, blocks) into one contiguous piece a worker, the same pieces every time; the
-// launching thread is worker 0. Workers spin for a moment between launches and then sleep. Since
-// blocks write disjoint bytes and no block's result depends on another's, results do not depend on
-// the number of workers.
+// A launch cuts [0, blocks) into one contiguous share a worker, the same shares every time, so that
+// a worker meets the rows it had in the kernel before in its cache. It takes its share in pieces,
+// half of what is left at a time, and then helps with the shares of others: a worker that the
+// system has put aside, or that wakes up late, holds nobody up. Blocks write disjoint bytes and no
+// block depends on another, so results depend neither on the number of workers nor on who ran what.
+//
+// Workers spin for a moment between launches and then sleep; the launching thread is worker 0.
+//
+// Life of a launch: the launcher fills in the shares and opens it; a worker enters by adding itself
+// to `inside_` and looking whether the launch is still open; the launcher closes it when no block
+// is left to take, and waits until `inside_` is zero. So the fields of a launch change only when no
+// worker can be reading them. Opening, closing, entering and the look after entering are
+// sequentially consistent: either the worker sees the closing or the launcher sees the worker.
 #pragma once
 
 #include <atomic>
@@ -29,20 +38,25 @@ class WorkerTeam {
   void Run(KernelFn function, void* const* params, int64_t blocks);
 
  private:
+  // A share's blocks [next, end); padded, as each worker writes its own.
+  struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+  };
+
   void Work(int worker);
-  void RunShare(int worker, int parts) const;
+  // Runs blocks until none is left to take, beginning with the share of `worker`.
+  void RunBlocks(int worker);
 
   int threads_ = 1;  // with the launching one
   const int spins_;
   std::mutex launching_;
-  // The launch under way; workers read it only while it counts them in `parts`.
   KernelFn function_ = nullptr;
   void* const* params_ = nullptr;
-  int64_t blocks_ = 0;
-  // generation << 16 | number of workers that take part. One word, so that a worker which sleeps
-  // through a launch it has no part in never reads the fields of the next one by mistake.
-  std::atomic<uint64_t> launch_{0};
-  std::atomic<int32_t> pending_{0};  // other workers that are not done
+  int parts_ = 1;
+  std::vector<Share> shares_;
+  std::atomic<uint32_t> launch_{0};  // odd: open
+  std::atomic<int32_t> inside_{0};
   std::atomic<bool> quit_{false};
   std::vector<std::thread> workers_;
 };

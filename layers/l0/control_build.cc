@@ -81,23 +81,23 @@ class Queues {
  public:
   Queues(const Plan& plan, Builder& builder) : plan_(plan), builder_(builder) {}
 
-  // A queue holds as many descriptors as the pipeline is deep: control then runs ahead of a stream
-  // by about that many steps, and a stop takes effect as soon.
+  // A queue holds twice as many descriptors as the pipeline is deep: enough for a stream to find
+  // work when control is slow to wake, and few enough for a stop to take effect soon.
   void Add(const std::vector<SequenceId>& sequences) {
     for (SequenceId sequence : sequences) {
-      int64_t depth = static_cast<int64_t>(sequences.size());
+      const int64_t capacity = 2 * static_cast<int64_t>(sequences.size());
       StreamId stream = plan_.sequences[sequence].stream;
       auto [it, added] = queues_.emplace(stream, 0);
       if (added) {
         Region queue;
         queue.name = plan_.streams[stream].name + "_q";
         queue.access = RegionAccess::kQueue;
-        queue.size = depth;
+        queue.size = capacity;
         queue.stream = plan_.streams[stream].name;
         it->second = builder_.AddRegion(std::move(queue));
       }
       int64_t& size = builder_.region(it->second).size;
-      if (size < depth) size = depth;
+      if (size < capacity) size = capacity;
     }
   }
 
@@ -205,7 +205,7 @@ class TrainingBuilder {
     std::vector<BlockId> eval, eval_poll;
     BlockId eval_end = 0;
     BlockId after_epoch = 0;
-    BlockId save = 0, saved = 0;
+    BlockId save = 0, poll_saved = 0;
     BlockId resume = 0;
     BlockId poll_resume = 0;
     BlockId leave = 0;
@@ -241,7 +241,7 @@ class TrainingBuilder {
       }
       blocks.after_epoch = block("after_epoch");
       blocks.save = block("save");
-      blocks.saved = block("saved");
+      blocks.poll_saved = block("poll_saved");
       blocks.resume = block("resume");
       blocks.poll_resume = block("poll_resume");
       blocks.leave = block("leave");
@@ -329,12 +329,10 @@ class TrainingBuilder {
     b_.Store(cursor_, kSinceCheckpoint, Operand::Imm(0));
     Save();
     Operand done = b_.Cmp(CmpOp::kEq, b_.Load(cursor_, kStep), Limit(p, kSteps));
+    b_.Branch(done, blocks.leave, blocks.poll_saved);
     // A stop asked for now needs no second checkpoint.
-    Operand stop = b_.Cmp(CmpOp::kNe, b_.Load(signals_, 0), Operand::Imm(0));
-    Operand neither = b_.Cmp(CmpOp::kEq, b_.Arith(ArithOp::kOr, done, stop), Operand::Imm(0));
-    b_.Branch(neither, blocks.step[0], blocks.saved);
-    b_.Fill(blocks.saved);
-    b_.Branch(stop, finish_, blocks.leave);
+    b_.Fill(blocks.poll_saved);
+    b_.Branch(b_.Load(signals_, 0), finish_, blocks.step[0]);
 
     b_.Fill(blocks.resume);
     Operand more = b_.Cmp(CmpOp::kLt, b_.Load(cursor_, kStep), Limit(p, kSteps));

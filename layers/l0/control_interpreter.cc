@@ -88,6 +88,10 @@ bool Compare(CmpOp op, int64_t a, int64_t b) {
 
 }  // namespace
 
+bool IsSignals(const Region& region) {
+  return region.access == RegionAccess::kReadOnly && region.name == "signals";
+}
+
 std::vector<int64_t> InitialWords(const Region& region) {
   if (region.access == RegionAccess::kQueue || region.access == RegionAccess::kCompletion)
     return {};
@@ -102,12 +106,13 @@ ControlOutcome RunControl(const ControlUnit& unit, std::span<const RegionBytes> 
   const auto value = [&](const Operand& operand) {
     return operand.immediate ? operand.value : registers[static_cast<size_t>(operand.value)];
   };
+  bool stop_seen = false;
   BlockId block = 0;
   uint32_t at = 0;
   int64_t idle = 0;
   for (;;) {
     const ControlInstruction& instruction = unit.blocks[block].instructions[at];
-    const auto end = [&](ControlEnd how) { return ControlOutcome{how, block, at}; };
+    const auto end = [&](ControlEnd how) { return ControlOutcome{how, block, at, stop_seen}; };
     if (++idle > kMaxIdleInstructions) return end(ControlEnd::kIdle);
     ++at;
     switch (instruction.op) {
@@ -121,7 +126,9 @@ ControlOutcome RunControl(const ControlUnit& unit, std::span<const RegionBytes> 
           return end(ControlEnd::kOutOfBounds);
         }
         if (instruction.op == ControlOp::kLoad) {
-          registers[instruction.result] = LoadWord(bytes.data() + offset, instruction.width);
+          const int64_t loaded = LoadWord(bytes.data() + offset, instruction.width);
+          registers[instruction.result] = loaded;
+          if (loaded != 0 && IsSignals(unit.regions[instruction.region])) stop_seen = true;
         } else {
           StoreWord(bytes.data() + offset, instruction.width, value(instruction.b));
         }

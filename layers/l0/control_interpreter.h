@@ -19,6 +19,8 @@ namespace l3c::l0 {
 // 8-byte aligned, so that a word is one atomic access.
 using RegionBytes = std::span<std::byte>;
 
+// The region that the host writes.
+bool IsSignals(const Region& region);
 // Zeros with the region's initial words in front; empty for queues.
 std::vector<int64_t> InitialWords(const Region& region);
 
@@ -44,6 +46,7 @@ struct ControlOutcome {
   ControlEnd end = ControlEnd::kTerminated;
   BlockId block = 0;  // where it ended
   uint32_t instruction = 0;
+  bool stop_seen = false;  // it loaded something other than zero from `signals`
 };
 
 // Runs a unit that VerifyControl accepts. `regions[i]` holds unit.regions[i].size bytes (anything

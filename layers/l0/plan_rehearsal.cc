@@ -97,7 +97,7 @@ class Rehearsal : public ControlHost {
     for (size_t r = 0; r < unit.regions.size(); ++r) {
       const Region& region = unit.regions[r];
       words_.push_back(InitialWords(region));
-      if (region.name == "signals" && region.access == RegionAccess::kReadOnly) signals_ = r;
+      if (IsSignals(region)) signals_ = r;
       const bool completion = region.access == RegionAccess::kCompletion;
       if (!completion && region.access != RegionAccess::kQueue) {
         region_stream_.push_back(0);

@@ -31,6 +31,7 @@
 #include "layers/support/parser.h"
 #include "layers/support/printer.h"
 #include "layers/support/units.h"
+#include "rewrites/rewrites.h"
 
 namespace l3c::l2 {
 namespace {
@@ -660,6 +661,12 @@ search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
   const ReferenceMachine reference(space.priors);
   const Scorer scorer(space, constraints.estimator != nullptr ? *constraints.estimator : reference);
 
+  if (rewrites::Find("lower_l3_l2") == nullptr) {
+    result.failure = NoCandidates{"the rules of rewrites/lower_l3_l2.egg are not in this build",
+                                  "build with the rule file",
+                                  {}};
+    return result;
+  }
   SpaceGraph graph(space, scorer, options.budget);
   Searcher searcher(space, scorer, graph, options);
   auto report = [&] {

@@ -136,7 +136,8 @@ ClassRef SpaceGraph::ClassOf(std::string_view request) const {
 }
 
 double SpaceGraph::CountCandidates() const {
-  return egraph::CountTerms(*view_, ClassOf("MethodWanted"));
+  const ClassRef method = ClassOf("MethodWanted");
+  return method.valid() ? egraph::CountTerms(*view_, method) : 0;
 }
 
 std::vector<bool> SpaceGraph::Mask(const Restriction& restriction) const {

@@ -1,5 +1,6 @@
 #include "layers/search/decision.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -40,7 +41,7 @@ std::string DifferenceText(const CostVector& difference) {
     if (!text.empty()) text += ", ";
     text += (c.value > 0 ? "+" : "") + WithUnit(c.value, c.unit) + " " + c.name;
   }
-  return text.empty() ? "no difference in cost" : text;
+  return text.empty() ? "the same cost" : text;
 }
 
 // JSON has no infinity; a figure that is none is written as a string.
@@ -104,7 +105,13 @@ std::string RenderExplanation(const Explanation& explanation) {
     for (size_t i = 0; i < d.losers.size() && i < kLosersShown; ++i) {
       const Loser& loser = d.losers[i];
       out += "    loser     " + loser.label + ": " + DifferenceText(loser.difference);
-      if (!loser.decided_by.empty()) out += "; decided by " + loser.decided_by;
+      const bool tie = std::all_of(loser.difference.begin(), loser.difference.end(),
+                                   [](const CostComponent& c) { return c.value == 0; });
+      if (tie) {
+        out += "; decided by the fixed order";
+      } else if (!loser.decided_by.empty()) {
+        out += "; decided by " + loser.decided_by;
+      }
       out += "\n";
     }
     if (d.losers.size() > kLosersShown) {

@@ -33,19 +33,19 @@ void ReportFailure(const SearchFailure& failure, support::Span fallback,
   using support::Kind;
   auto place = [&](support::Span span) { return span.known() ? span : fallback; };
   if (const auto* none = std::get_if<NoCandidates>(&failure)) {
-    diagnostics.Error(Kind::kResourceBound, place(none->where), "no candidates: " + none->reason)
+    diagnostics.Error(Kind::kResourceBound, place(none->where), "NoCandidates: " + none->reason)
         .Fix(none->hint);
   } else if (const auto* many = std::get_if<TooManyCandidates>(&failure)) {
     diagnostics
         .Error(Kind::kResourceBound, place(many->where),
-               "too many candidates: " + support::PrintInteger(static_cast<int64_t>(many->count)) +
+               "TooManyCandidates: " + support::PrintInteger(static_cast<int64_t>(many->count)) +
                    " would have to be scored one by one; " + many->loosest +
                    " is the loosest constraint")
         .Fix(many->hint);
   } else if (const auto* timeout = std::get_if<Timeout>(&failure)) {
     diagnostics
         .Error(Kind::kResourceBound, fallback,
-               "the search ran out of its budget of work while " + timeout->doing + ": " +
+               "Timeout: the budget of work ran out while " + timeout->doing + ": " +
                    support::PrintInteger(static_cast<int64_t>(timeout->spent)) + " of " +
                    support::PrintInteger(static_cast<int64_t>(timeout->budget)) + " spent")
         .Fix(timeout->hint);

@@ -3,7 +3,7 @@
 import re
 import unittest
 
-from harness import MNIST, L3cTest
+from harness import MNIST, ROOT, L3cTest
 
 
 class Explain(L3cTest):
@@ -62,6 +62,17 @@ class Explain(L3cTest):
     def test_force_of_something_unknown_is_refused(self):
         result = self.l3c("optimize", MNIST, "--force", "l2/nothing=here", code=1)
         self.assertIn("l2/nothing", result.err)
+
+    def test_every_rule_file_matters(self):
+        """Left out, a rule file changes or fails the plan."""
+        base = self.l3c("lower", MNIST, "--to", "l0").out
+        for path in sorted((ROOT / "rewrites").glob("*.egg")):
+            result = self.l3c("lower", MNIST, "--to", "l0", "--without", path.stem, code=None)
+            self.assertIn(result.code, (0, 1), path.name)
+            if result.code == 1:
+                self.assertIn("error[", result.err, path.name)
+            else:
+                self.assertNotEqual(base, result.out, path.name)
 
     def test_search_modes_agree_on_the_result(self):
         losses = {}

@@ -38,6 +38,14 @@ class Layers(L3cTest):
         self.assertEqual(expected, self.run_json(texts["l1"])["weights_sha256"])
         self.assertEqual(expected, self.run_json(texts["l0"])["weights_sha256"])
 
+    def test_length_and_seed_are_taken_at_every_layer(self):
+        args = ("--steps", 25, "--seed", 5)
+        expected = self.run_json(MNIST, *args)["weights_sha256"]
+        for layer in ("l2", "l1", "l0"):
+            path = self.write(f"whole.{layer}", self.l3c("lower", MNIST, "--to", layer).out)
+            done = self.run_json(path, *args)
+            self.assertEqual((25, expected), (done["steps"], done["weights_sha256"]), layer)
+
     def test_one_number_changes_the_run(self):
         texts = self.texts()
         base = self.run_json(texts["l0"])

@@ -21,6 +21,7 @@
 #include "layers/l3/verify.h"
 #include "runtime/data_set.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/overrides.h"
 
 namespace l3c::tools {
 namespace {
@@ -155,6 +156,11 @@ bool Compilation::LowerTo(Layer target) {
                                 " program: it cannot be raised to " + std::string(LayerName(target)),
                             "--to takes its own layer or a lower one");
   }
+  if (l1_ && layer() == Layer::kL1 && target != Layer::kL1 && l1::IsSystemFragment(*l1_)) {
+    return EnvironmentError("'" + options_.file + "' holds a system and no program",
+                            "place a program on it: l3c run PROGRAM --system " + options_.file);
+  }
+  if (!ApplyOverrides()) return false;
   if (target == layer()) {
     // Canonical text of the same program.
     std::string text;
@@ -214,6 +220,13 @@ bool Compilation::LowerPlacement() {
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
   return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();
+}
+
+bool Compilation::ApplyOverrides() {
+  const RunLength length{options_.epochs, options_.steps, options_.seed};
+  if (layer() == Layer::kL1) return Override(*l1_, length);
+  if (layer() == Layer::kL0) return Override(*l0_, length);
+  return true;  // the lowering to L1 takes them
 }
 
 bool Compilation::EnterLowered(Layer layer, std::string text) {

@@ -55,6 +55,7 @@ class Compilation {
   bool LowerSpec();       // l3 → l2
   bool LowerMethod();     // l2 → l1
   bool LowerPlacement();  // l1 → l0
+  bool ApplyOverrides();  // --epochs, --steps, --seed on a file of L1 or L0
   bool EnterLowered(Layer layer, std::string text);
   bool Succeeds(bool ok);  // prints pending diagnostics
   bool Fail(const search::SearchFailure& failure);

@@ -1,37 +1,25 @@
 #include "tools/l3c/executable.h"
 
-#include "backends/llvm/jit.h"
+#include <utility>
+
 #include "runtime/interpreter_kernels.h"
 #include "tools/l3c/files.h"
+#ifdef L3C_HAS_LLVM
+#include "tools/l3c/jit_kernels.h"
+#endif
 
 namespace l3c::tools {
-namespace {
-
-class JitKernels : public runtime::KernelTable {
- public:
-  JitKernels(const l0::Plan& plan, std::unique_ptr<llvm_backend::Jit> jit)
-      : plan_(plan), jit_(std::move(jit)) {}
-
-  runtime::KernelFn Find(l0::KernelId kernel) const override {
-    return jit_->Find(plan_.kernels[kernel].name);
-  }
-
- private:
-  const l0::Plan& plan_;
-  std::unique_ptr<llvm_backend::Jit> jit_;
-};
-
-}  // namespace
 
 std::unique_ptr<runtime::KernelTable> MakeKernels(const l0::Plan& plan, const std::string& engine) {
   if (engine == "interpreter") return std::make_unique<runtime::InterpreterKernels>(plan);
-  absl::StatusOr<std::unique_ptr<llvm_backend::Jit>> jit = llvm_backend::Jit::Create({});
-  const absl::Status status = jit.ok() ? (*jit)->Compile(plan.kernels) : jit.status();
-  if (!status.ok()) {
-    EnvironmentError(std::string(status.message()));
-    return nullptr;
-  }
-  return std::make_unique<JitKernels>(plan, std::move(*jit));
+#ifdef L3C_HAS_LLVM
+  absl::StatusOr<std::unique_ptr<runtime::KernelTable>> kernels = CompileKernels(plan);
+  if (kernels.ok()) return std::move(*kernels);
+  EnvironmentError(std::string(kernels.status().message()));
+#else
+  EnvironmentError("this build has no kernel compiler", "--engine interpreter runs without one");
+#endif
+  return nullptr;
 }
 
 }  // namespace l3c::tools

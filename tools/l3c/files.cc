@@ -15,24 +15,29 @@ bool EnvironmentError(const std::string& message, const std::string& fix) {
 }
 
 bool WriteFile(const std::filesystem::path& path, std::string_view text) {
-  std::filesystem::path aside = path;
-  aside += ".part";
+  const auto failed = [&path](const std::string& why) {
+    return EnvironmentError("cannot write '" + path.string() + "': " + why);
+  };
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::symlink_status(path, error);
+  // Devices, pipes and links are written through, not replaced.
+  const bool aside =
+      !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  std::filesystem::path target = path;
+  if (aside) target += ".part";
+  errno = 0;
   {
-    std::ofstream out(aside, std::ios::binary | std::ios::trunc);
+    std::ofstream out(target, std::ios::binary | std::ios::trunc);
     out << text << std::flush;
     if (!out) {
-      const std::string why = std::strerror(errno);
-      std::error_code ignored;
-      std::filesystem::remove(aside, ignored);
-      return EnvironmentError("cannot write '" + path.string() + "': " + why);
+      const std::string why = errno != 0 ? std::strerror(errno) : "it is not a file";
+      if (aside) std::filesystem::remove(target, error);
+      return failed(why);
     }
   }
-  std::error_code error;
-  std::filesystem::rename(aside, path, error);
-  if (error) {
-    return EnvironmentError("cannot write '" + path.string() + "': " + error.message());
-  }
-  return true;
+  if (!aside) return true;
+  std::filesystem::rename(target, path, error);
+  return !error || failed(error.message());
 }
 
 }  // namespace l3c::tools

@@ -7,7 +7,8 @@
 
 namespace l3c::tools {
 
-// Written beside the target, then renamed over it: a reader never sees half a file.
+// Written beside the target, then renamed over it: a reader never sees half a file. A link or a
+// device is written through.
 bool WriteFile(const std::filesystem::path& path, std::string_view text);
 
 // Prints "error[environment]: message" and, when there is one, the way out; returns false.

@@ -1,4 +1,3 @@
-#include <fstream>
 #include <iostream>
 
 #include "tools/l3c/commands.h"
@@ -13,7 +12,7 @@ int Lower(const Options& options) {
   const std::string_view text = compilation.texts().back().source->text();
   if (options.output.empty()) {
     std::cout << text;
-    return std::cout.flush() ? 0 : 1;
+    return 0;
   }
   return WriteFile(options.output, text) ? 0 : 1;
 }

@@ -1,31 +1,55 @@
 // l3c: the command line.
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <iostream>
 #include <new>
 
 #include "tools/l3c/commands.h"
+#include "tools/l3c/files.h"
 #include "tools/l3c/options.h"
 
-int main(int argc, char** argv) {
-  using namespace l3c::tools;
+namespace l3c::tools {
+namespace {
+
+int RunCommand(const Options& options) {
+  switch (options.verb) {
+    case Verb::kCheck: return Check(options);
+    case Verb::kOptimize: return Optimize(options);
+    case Verb::kLower: return Lower(options);
+    case Verb::kRun: return Run(options);
+    case Verb::kEval: return Eval(options);
+    case Verb::kEGraphRun: return EGraphRun(options);
+    case Verb::kEGraphExtract: return EGraphExtract(options);
+  }
+  return 2;
+}
+
+int Main(int argc, char** argv) {
   const ParsedCommandLine command_line = ParseCommandLine(argc, argv);
   if (!command_line.options) return command_line.exit_code;
-  const Options& options = *command_line.options;
   try {
-    switch (options.verb) {
-      case Verb::kCheck: return Check(options);
-      case Verb::kOptimize: return Optimize(options);
-      case Verb::kLower: return Lower(options);
-      case Verb::kRun: return Run(options);
-      case Verb::kEval: return Eval(options);
-      case Verb::kEGraphRun: return EGraphRun(options);
-      case Verb::kEGraphExtract: return EGraphExtract(options);
-    }
+    return RunCommand(*command_line.options);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "error[environment]: out of memory\n");
+    EnvironmentError("out of memory");
+  } catch (const std::filesystem::filesystem_error& error) {
+    EnvironmentError(error.what());
   } catch (const std::exception& error) {
-    // Nothing throws on bad input; what arrives here is a defect of l3c.
+    // Nothing else throws on bad input; what arrives here is a defect of l3c.
     std::fprintf(stderr, "internal error: %s\nplease report it with the input\n", error.what());
   }
   return 1;
+}
+
+}  // namespace
+}  // namespace l3c::tools
+
+int main(int argc, char** argv) {
+  const int code = l3c::tools::Main(argc, argv);
+  // A full disk or a closed pipe must not pass for success.
+  if (!std::cout.flush() && code == 0) {
+    l3c::tools::EnvironmentError("standard output could not be written");
+    return 1;
+  }
+  return code;
 }

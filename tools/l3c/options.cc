@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "layers/support/diagnostics.h"
+#include "rewrites/rewrites.h"
 
 namespace l3c::tools {
 namespace {
@@ -145,6 +146,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->check(CLI::IsMember({"off", "greedy", "egraph"}))
         ->capture_default_str();
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
+    command->add_option("--without", options.without,
+                        "Leave a rule file out (its name under rewrites/): what is it good for?");
     command->add_option("--budget", budget,
                         "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
     command->add_option("--epochs", epochs, "Train this many epochs in all")
@@ -173,7 +176,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_lowering_options(optimize);
   optimize->add_flag("--explain", options.explain, "Each decision: winner, losers, costs, rules");
   optimize->add_flag("--brief", options.brief, "With --explain: the method's decisions only");
-  optimize->add_flag("--json", options.json, "One JSON object a line; same bytes for same input");
+  optimize->add_flag("--json", options.json, "The same as --explain, one JSON object a line; same bytes for same input");
   optimize->add_flag("--timings", options.timings, "Add the time each part took");
 
   CLI::App* lower = add_command(Verb::kLower, "lower", "Print the program at a lower layer");
@@ -239,10 +242,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   } catch (const CLI::CallForVersion& version) {
     return {std::nullopt, app.exit(version)};
   } catch (const CLI::ParseError& error) {
-    std::cerr << "error: " << error.what() << "\n";
     std::string word = UnknownWord(app);
     // CLI11 checks for a command before it looks at what is left over.
-    if (word.empty() && argc > 1 && app.get_subcommands().empty()) word = argv[1];
+    if (argc > 1 && argv[1][0] != '-' && app.get_subcommands().empty()) {
+      word = argv[1];
+      std::cerr << "error: there is no command '" << word << "'\n";
+    } else {
+      std::cerr << "error: " << error.what() << "\n";
+    }
     if (const std::string hint = word.empty() ? "" : Suggestion(app, word); !hint.empty()) {
       std::cerr << hint << "\n";
     }
@@ -255,6 +262,15 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       !SplitAssignments(force, "--force", "ID=LOSER", options.force) ||
       !SplitAssignments(budget, "--budget", "NAME=N", budgets) ||
       !ParseBudget(budgets, options.budget)) {
+    return {std::nullopt, 2};
+  }
+  for (const std::string& name : options.without) {
+    if (rewrites::LeaveOut(name)) continue;
+    std::vector<std::string> known;
+    for (const rewrites::RuleFile& file : rewrites::All()) known.emplace_back(file.name);
+    const std::string closest = support::ClosestMatch(name, known);
+    std::cerr << "error: --without: there is no rule file '" << name << "'\n"
+              << (closest.empty() ? "" : "did you mean '" + closest + "'?\n");
     return {std::nullopt, 2};
   }
   for (const CLI::App* command : app.get_subcommands()) {
@@ -279,6 +295,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
     return {std::nullopt, 2};
   }
+  // For machines there is one amount of detail.
+  if (options.verb == Verb::kOptimize && options.json) options.explain = true;
   options.sarif = diagnostics == "json";
   options.color = WantsColor(color);
   return {options, 0};

@@ -28,6 +28,7 @@ struct Options {
   std::string numerics = "reassoc";           // --numerics exact|reassoc|fast
   std::string search = "egraph";              // --search off|greedy|egraph
   std::map<std::string, std::string> force;   // --force ID=LOSER
+  std::vector<std::string> without;           // --without NAME
   std::map<std::string, uint64_t> budget;     // --budget work=N, nodes=N, candidates=N
   std::optional<Layer> to;                    // --to LAYER
   std::optional<int64_t> epochs;              // --epochs N

@@ -26,12 +26,6 @@ std::string Figure(double value) {
   return text;
 }
 
-// JSON has no infinities and no NaN; a diverged loss must still be told.
-ordered_json Number(double value) {
-  if (std::isfinite(value)) return value;
-  return std::isnan(value) ? "nan" : (value > 0 ? "inf" : "-inf");
-}
-
 }  // namespace
 
 std::string WithThousands(int64_t value) {
@@ -40,6 +34,11 @@ std::string WithThousands(int64_t value) {
     digits.insert(static_cast<size_t>(i), ",");
   }
   return digits;
+}
+
+ordered_json JsonNumber(double value) {
+  if (std::isfinite(value)) return value;
+  return std::isnan(value) ? "nan" : (value > 0 ? "inf" : "-inf");
 }
 
 std::string Duration(double seconds) {
@@ -85,7 +84,7 @@ void RunReporter::OnReport(const runtime::Report& report) {
     const auto numerator = values.find(metric.numerator);
     const auto denominator = values.find(metric.denominator);
     if (numerator == values.end() || denominator == values.end()) continue;
-    event[metric.name] = Number(numerator->second / denominator->second);
+    event[metric.name] = JsonNumber(numerator->second / denominator->second);
   }
   events_ << event.dump() << "\n";
 }
@@ -139,7 +138,7 @@ void RunReporter::OnPeriod(const runtime::Period& period) {
   std::string text;
   for (const runtime::Value& metric : period.metrics) {
     const std::string name = training ? "train_" + metric.name : metric.name;
-    event[name] = Number(metric.value);
+    event[name] = JsonNumber(metric.value);
     text += "  " + name + " " + Figure(metric.value);
   }
   event["steps"] = period.steps;

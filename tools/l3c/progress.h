@@ -45,5 +45,7 @@ class RunReporter : public runtime::EventSink {
 // "1,234,567", "2.4 s", "1 m 05 s", "270,602"
 std::string WithThousands(int64_t value);
 std::string Duration(double seconds);
+// JSON has no infinities and no NaN: "inf", "-inf" and "nan" stand for them.
+nlohmann::ordered_json JsonNumber(double value);
 
 }  // namespace l3c::tools

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -36,7 +37,11 @@ int64_t PeakResidentBytes() {
 // The first Ctrl-C stops cleanly; the second gives up.
 void OnInterrupt(int) {
   static volatile std::sig_atomic_t asked = 0;
-  if (asked) _exit(130);
+  if (asked) {
+    constexpr char kGone[] = "\ninterrupted twice: stopped at once; what was checkpointed before is kept\n";
+    (void)!write(STDERR_FILENO, kGone, sizeof kGone - 1);
+    _exit(130);
+  }
   asked = 1;
   runtime::RequestStop();
 }
@@ -50,12 +55,12 @@ ordered_json DoneEvent(const runtime::RunResult& result, double compile_seconds)
   ordered_json done = {{"event", "done"}};
   bool has_loss = false;
   for (const runtime::Value& metric : result.metrics) {
-    done[metric.name] = metric.value;
+    done[metric.name] = JsonNumber(metric.value);
     has_loss = has_loss || metric.name == "loss";
   }
   // Without an evaluation the training loss is the loss.
   for (const runtime::Value& metric : result.metrics) {
-    if (!has_loss && metric.name == "train_loss") done["loss"] = metric.value;
+    if (!has_loss && metric.name == "train_loss") done["loss"] = JsonNumber(metric.value);
   }
   done["steps"] = result.steps;
   done["samples"] = result.samples;
@@ -85,8 +90,7 @@ void PrintSummary(const runtime::RunResult& result, double compile_seconds, bool
               << WithThousands(static_cast<int64_t>(result.samples_per_second))
               << " samples/s), compiled in " << Duration(compile_seconds) << "\n";
   } else {
-    std::cout << figures << WithThousands(result.samples) << " samples in "
-              << Duration(result.seconds) << "\n";
+    std::cout << figures << "evaluated in " << Duration(result.seconds) << "\n";
   }
   std::cout << "weights sha256 " << result.weights_sha256 << "\n";
 }
@@ -103,6 +107,12 @@ int Train(const l0::Plan& plan, const runtime::KernelTable& kernels,
   if (!result.ok()) {
     EnvironmentError(std::string(result.status().message()));
     return 1;
+  }
+  for (const runtime::Value& metric : result->metrics) {
+    if (std::isfinite(metric.value)) continue;
+    std::cerr << "warning: " << metric.name << " is not a finite number: training diverged; lower the "
+              << "learning rate or look at the data\n";
+    break;
   }
   reporter.Emit(DoneEvent(*result, compile_seconds));
   if (!options.json) {

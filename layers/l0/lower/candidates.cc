@@ -88,10 +88,33 @@ class Analyser {
     anchors_met_.clear();
     failed_ = false;
     FindDependents(anchor);
+    if (StartScatter(kind, roots.front())) return;
     const Shape& shape = table_.values[roots.front()].shape;
     const IndexMap map = NewAxes(-1, shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     for (ValueId root : roots) queue_.push_back({0, root, map});
+  }
+
+  // The space of a scatter is that of what is added: (index [k…], updates [k…, …]).
+  bool StartScatter(KernelKind kind, ValueId root) {
+    const Definition& d = table_.values[root].definitions.front();
+    if (kind != KernelKind::kLoop || d.op != Op::kScatterAdd) return false;
+    candidate_.scatter = true;
+    const IndexMap map = NewAxes(-1, table_.values[d.inputs[1]].shape);
+    candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
+    Entry entry;
+    entry.value = root;
+    entry.maps = {map};
+    entry.axes = AxesOfMap(map);
+    entry.inlines = {{0, -1}};
+    candidate_.index_[{0, root}] = 0;
+    candidate_.entries.push_back(std::move(entry));
+    IndexMap at;
+    const size_t rank = table_.values[d.inputs[0]].shape.size();
+    at.dims.assign(map.dims.begin(), map.dims.begin() + static_cast<long>(rank));
+    queue_.push_back({0, d.inputs[0], std::move(at)});
+    queue_.push_back({0, d.inputs[1], map});
+    return true;
   }
 
   // One axis (or its digits) for each dimension; the map that reads them as an index.
@@ -129,8 +152,7 @@ class Analyser {
   }
 
   bool IsRoot(ValueId v) const {
-    return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) !=
-           candidate_.roots.end();
+    return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) != candidate_.roots.end();
   }
 
   void Walk() {
@@ -248,8 +270,8 @@ class Analyser {
     if (definition.op == Op::kMatmul && item.context == 0) {
       if (item.value == candidate_.anchor) {
         if (first) inlines(-1);
-      } else if (first && IsBijective(item.map, table_.values[item.value].shape,
-                                      candidate_.extents) &&
+      } else if (first &&
+                 IsBijective(item.map, table_.values[item.value].shape, candidate_.extents) &&
                  NumElements(table_.values[item.value].shape) ==
                      NumElements(table_.values[candidate_.roots.front()].shape)) {
         anchors_met_.push_back(item.value);
@@ -258,6 +280,7 @@ class Analyser {
     }
     if (definition.op == Op::kGather) {
       inlines(-1);
+      candidate_.tables.push_back(definition.inputs[0]);
       const size_t rank = table_.values[definition.inputs[1]].shape.size();
       IndexMap at;
       at.dims.assign(item.map.dims.begin(), item.map.dims.begin() + static_cast<long>(rank));
@@ -265,8 +288,8 @@ class Analyser {
     }
   }
 
-  // A register tile has as many lanes as its widest value leaves room for: f64 arithmetic on the side
-  // (a learning rate) would halve those of a contraction.
+  // A register tile has as many lanes as its widest value leaves room for: f64 arithmetic on the
+  // side (a learning rate) would halve those of a contraction.
   bool TooWide(ValueId v, const Definition& definition) const {
     if (candidate_.anchor < 0) return false;
     const size_t room = tensor::SizeOf(table_.values[candidate_.anchor].dtype);
@@ -300,8 +323,7 @@ class Analyser {
       if (!depends) inside = true;
       if (depends) outer_points *= static_cast<double>(candidate_.extents[a]);
     }
-    const bool space_is_one_point =
-        NumElements(table_.values[candidate_.roots.front()].shape) == 1;
+    const bool space_is_one_point = NumElements(table_.values[candidate_.roots.front()].shape) == 1;
     if (axes == 0 && !space_is_one_point) return;
 
     const Shape& operand = table_.values[definition.inputs[0]].shape;
@@ -392,7 +414,8 @@ class Analyser {
     if (entry.inlines.empty()) return entry.axes;
     const Inline& way = entry.inlines.front();
     const Definition& d = table_.values[entry.value].definitions[way.definition];
-    if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather) {
+    if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather ||
+        d.op == Op::kScatterAdd) {
       return entry.axes;
     }
     uint64_t axes = 0;
@@ -432,7 +455,10 @@ class CandidateFinder {
  public:
   CandidateFinder(const Step& step, const ValueTable& table, const std::vector<bool>& stored,
                   const CandidateOptions& options)
-      : step_(step), table_(table), stored_(stored), options_(options),
+      : step_(step),
+        table_(table),
+        stored_(stored),
+        options_(options),
         analyser_(table, stored, options) {}
 
   CandidateSet Run() {
@@ -473,6 +499,7 @@ class CandidateFinder {
     auto loop = analyser_.Analyse(update ? KernelKind::kUpdate : KernelKind::kLoop, roots, -1);
     if (!loop) return;
     std::vector<ValueId> anchors = analyser_.anchors_met();
+    if (loop->scatter) anchors.clear();
     if (!options_.fuse) {
       std::erase_if(anchors, [&](ValueId a) { return roots.size() != 1 || a != roots[0]; });
     }
@@ -498,11 +525,17 @@ class CandidateFinder {
     return entry && entry->readable;
   }
 
-  // In place is legal where each old value is read at the element that is written, and nowhere else.
+  static bool Gathers(const Candidate& candidate, ValueId v) {
+    return std::find(candidate.tables.begin(), candidate.tables.end(), v) != candidate.tables.end();
+  }
+
+  // In place is legal where each old value is read at the element that is written, and nowhere
+  // else.
   bool MayOverwrite(const Candidate& candidate, const UpdateGroup& group) const {
     const Entry* root = candidate.Find(0, candidate.roots.front());
     for (const UpdateMember& member : group.members) {
       if (member.old_value < 0) continue;
+      if (Gathers(candidate, member.old_value)) return false;
       for (const Entry& entry : candidate.entries) {
         if (entry.value != member.old_value || entry.hoisted) continue;
         if (entry.context != 0 || entry.maps.size() != 1) return false;
@@ -621,6 +654,7 @@ class CandidateFinder {
       for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
         for (const UpdateMember& member : set_.groups[b].members) {
           if (member.old_value < 0) continue;
+          if (Gathers(set_.kernels[k], member.old_value)) return true;
           for (const Entry& entry : set_.kernels[k].entries) {
             if (entry.value == member.old_value && entry.readable) return true;
           }
@@ -640,6 +674,11 @@ class CandidateFinder {
       std::vector<Candidate> left;
       for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
         Candidate kernel = set_.kernels[k];
+        bool gathers = false;
+        for (const UpdateMember& member : set_.groups[b].members) {
+          gathers |= Gathers(kernel, member.old_value);
+        }
+        if (gathers) continue;
         for (Entry& entry : kernel.entries) {
           for (const UpdateMember& member : set_.groups[b].members) {
             if (entry.value == member.old_value) entry.readable = false;

@@ -3,13 +3,14 @@
 // A candidate is named by what it stores (its roots) and by its kind:
 //   loop            elementwise work over the root's shape; reductions of whole rows may run inside
 //   anchor          the same around one matmul whose elements stay in registers (an epilogue)
+//   scatter         a loop over rows that are added into the root, wherever their numbers say
 //   update          a loop that writes the new values of state fields over the old ones
 //   update anchor   an update inside the epilogue of the matmul that makes its gradient
 //
 // From the roots the analysis walks to the operands and notes, for every value it meets, where the
-// value's element lies (index_map.h), how often it would be computed, and whether it may be computed
-// here or only loaded. Each reduction inside a kernel is a context of its own, because what two
-// passes compute is computed twice; what does not depend on the pass is hoisted out of it.
+// value's element lies (index_map.h), how often it would be computed, and whether it may be
+// computed here or only loaded. Each reduction inside a kernel is a context of its own, because
+// what two passes compute is computed twice; what does not depend on the pass is hoisted out of it.
 //
 // Every candidate has a position in one fixed order, and a value in memory has versions: version q
 // of v is v as stored by the q-th of the candidates that can store it, or by an earlier one. A
@@ -38,27 +39,27 @@ struct Inline {
 };
 
 struct Entry {
-  uint32_t context = 0;         // of the candidate
+  uint32_t context = 0;  // of the candidate
   ValueId value = 0;
-  std::vector<IndexMap> maps;   // where it is needed; usually one
-  uint64_t axes = 0;            // that the maps depend on
-  double points = 0;            // loads a run, if loaded here
-  uint64_t computed_axes = 0;   // that it depends on if computed here: a broadcast row value,
-  double computed_points = 0;   // say, on the row alone; evaluations a run
-  bool hoisted = false;         // computed in the kernel's own context instead
-  bool readable = false;        // may be loaded
+  std::vector<IndexMap> maps;  // where it is needed; usually one
+  uint64_t axes = 0;           // that the maps depend on
+  double points = 0;           // loads a run, if loaded here
+  uint64_t computed_axes = 0;  // that it depends on if computed here: a broadcast row value,
+  double computed_points = 0;  // say, on the row alone; evaluations a run
+  bool hoisted = false;        // computed in the kernel's own context instead
+  bool readable = false;       // may be loaded
   std::vector<Inline> inlines;
 };
 
 struct Context {
-  ValueId reduction = -1;       // -1: the kernel's own
-  std::vector<AxisId> axes;     // bound by the reduction
-  double points = 0;            // of its innermost body
+  ValueId reduction = -1;    // -1: the kernel's own
+  std::vector<AxisId> axes;  // bound by the reduction
+  double points = 0;         // of its innermost body
 };
 
 struct UpdateMember {
-  uint32_t state = 0;           // index into AllState
-  ValueId old_value = -1;       // -1: the step does not read it
+  uint32_t state = 0;      // index into AllState
+  ValueId old_value = -1;  // -1: the step does not read it
   ValueId new_value = 0;
 };
 
@@ -66,11 +67,13 @@ struct Candidate {
   KernelKind kind = KernelKind::kLoop;
   std::vector<ValueId> roots;
   ValueId anchor = -1;
-  int32_t group = -1;           // updates: index into CandidateSet::groups
-  std::vector<int64_t> extents; // by axis: the root's axes, then those of reductions
+  int32_t group = -1;            // updates: index into CandidateSet::groups
+  bool scatter = false;          // a loop over the rows that are added up, not over the root
+  std::vector<int64_t> extents;  // by axis: the root's axes, then those of reductions
   uint32_t root_axes = 0;
   std::vector<Context> contexts;
   std::vector<Entry> entries;
+  std::vector<ValueId> tables;  // gathered from: read at rows that data says
   int64_t position = 0;         // equals its index in CandidateSet::kernels
   uint32_t first_context = 0;   // global number of contexts[0]
 
@@ -83,7 +86,7 @@ struct Candidate {
 
 struct UpdateGroup {
   std::vector<UpdateMember> members;
-  bool in_place = true;         // false: new values are stored aside and copied at the end
+  bool in_place = true;  // false: new values are stored aside and copied at the end
 };
 
 struct CandidateSet {
@@ -96,8 +99,8 @@ struct CandidateSet {
 };
 
 struct CandidateOptions {
-  bool fuse = true;             // false: every op is a kernel of its own
-  size_t max_entries = 320;     // of one candidate
+  bool fuse = true;          // false: every op is a kernel of its own
+  size_t max_entries = 320;  // of one candidate
   size_t max_passes = 8;
 };
 

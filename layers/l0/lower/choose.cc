@@ -1,13 +1,16 @@
 #include "layers/l0/lower/choose.h"
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <set>
 
 #include "egraph/extract/extract.h"
+#include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/run.h"
 #include "egraph/view.h"
+#include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
 #include "layers/l0/lower/store_facts.h"
@@ -42,9 +45,6 @@ RuleSources EmbeddedRules() {
 
 namespace {
 
-// E-nodes that the improvement of one extraction may look at: about a tenth of a second.
-constexpr uint64_t kExtractionWork = 8'000'000;
-
 // Global numbers of definitions.
 class DefinitionNumbers {
  public:
@@ -71,8 +71,13 @@ class Chooser {
   Chooser(const Step& step, const KernelCostModel& costs, const RuleSources& rules,
           const ChooseOptions& options, search::Explanation& explanation,
           std::optional<search::SearchFailure>& failure, std::string& rule_error)
-      : step_(step), costs_(costs), rules_(rules), options_(options), explanation_(explanation),
-        failure_(failure), rule_error_(rule_error) {}
+      : step_(step),
+        costs_(costs),
+        rules_(rules),
+        options_(options),
+        explanation_(explanation),
+        failure_(failure),
+        rule_error_(rule_error) {}
 
   std::optional<ChooseResult> Run() {
     budget_.max_nodes = options_.budget.egraph_nodes;
@@ -92,6 +97,13 @@ class Chooser {
     egraph::RunReport report;
     result_.table = BuildValues(step_, graph_, budget_, report);
     Account(report);
+    for (const Value& value : result_.table.values) {
+      if (tensor::NumElements(value.shape) > 0) continue;
+      failure_ =
+          search::NoCandidates{"'" + value.name + "' has no elements, and no kernel runs over none",
+                               "leave it out, or give it an extent of at least 1", value.span};
+      return std::nullopt;
+    }
     if (!ChooseStored()) return std::nullopt;
     forms_ = std::make_unique<DotForms>(result_.table, stored_, costs_);
     numbers_.emplace(result_.table);
@@ -176,10 +188,10 @@ class Chooser {
     }
     std::set<ValueId> kept;
     while (true) {
-      AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
-                       [this](const char* relation, std::initializer_list<int64_t> args) {
-                         Fact(relation, args);
-                       });
+      cheap_ = AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
+                                [this](const char* relation, std::initializer_list<int64_t> args) {
+                                  Fact(relation, args);
+                                });
       if (!rule_error_.empty()) return false;
       graph_.Rebuild();
       if (!Saturate("store")) return false;
@@ -231,11 +243,26 @@ class Chooser {
     const int64_t number = numbers_->Number(v, d);
     const auto in = [&](size_t i) { return static_cast<int64_t>(definition.inputs[i]); };
     switch (definition.op) {
-      case Op::kInput: case Op::kMatmul: case Op::kRandom: case Op::kScatterAdd: return;
-      case Op::kConst: case Op::kIota: Fact("leaf", {number, v}); return;
-      case Op::kReduceSum: case Op::kReduceMax: Fact("fold", {number, v, in(0)}); return;
-      case Op::kGather: Fact("gather", {number, v, in(0), in(1)}); return;
-      default: break;
+      case Op::kInput:
+      case Op::kMatmul:
+      case Op::kRandom:
+        return;
+      case Op::kScatterAdd:
+        Fact("scatter", {number, v, in(0), in(1)});
+        return;
+      case Op::kConst:
+      case Op::kIota:
+        Fact("leaf", {number, v});
+        return;
+      case Op::kReduceSum:
+      case Op::kReduceMax:
+        Fact("fold", {number, v, in(0)});
+        return;
+      case Op::kGather:
+        Fact("gather", {number, v, in(0), in(1)});
+        return;
+      default:
+        break;
     }
     if (IsView(definition.op)) {
       Fact("view", {number, v, in(0)});
@@ -322,44 +349,74 @@ class Chooser {
     std::vector<ClassRef> roots;
     if (!FindRoots(view, roots)) return std::nullopt;
 
-    Explainer explainer(graph_, view, result_.table, result_.candidates, forms_->all(),
-                        [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
-    egraph::ExtractOptions extract;
-    // Greedy takes the bottom-up choices as they fall, each class for itself.
-    extract.max_work = options_.mode == search::Mode::kEGraph ? kExtractionWork : 0;
-    std::vector<ClassRef> forced_roots;
+    Explainer explainer(
+        graph_, view, result_.table, result_.candidates, forms_->all(),
+        [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
+    std::vector<std::pair<ClassRef, ENodeRef>> forced;
     for (const auto& [id, label] : options_.forced) {
       if (!id.starts_with(options_.prefix + "/")) continue;
       std::string reason;
-      auto forced = explainer.Force(id, label, reason);
-      if (reason.empty() && !forced) continue;  // a schedule: settled when the kernel is built
-      if (!forced) {
+      auto choice = explainer.Force(id, label, reason);
+      if (choice) {
+        forced.push_back(*choice);
+      } else if (!reason.empty()) {
         failure_ = search::NoCandidates{reason, "see --explain for the ids and labels", {}};
         return std::nullopt;
-      }
-      extract.forced[forced->first] = forced->second;
-      // Wanted even where a plan without it is cheaper.
-      forced_roots.push_back(forced->first);
+      }  // else a schedule, settled when the kernel is built
     }
-    std::vector<ClassRef> wanted = roots;
-    wanted.insert(wanted.end(), forced_roots.begin(), forced_roots.end());
-    const egraph::Extraction best = extractor.GreedyDag(wanted, extract);
-    explanation_.report.work += best.work;
-    if (!best.feasible) {
-      failure_ = search::NoCandidates{
-          "no kernel can compute " + FirstInfeasible(view, extractor),
-          "an op of it may have no kernel form yet", {}};
+    // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
+    ChoiceSearch search(extractor, roots, options_.mode == search::Mode::kEGraph);
+    if (!search.feasible()) {
+      failure_ = search::NoCandidates{"no kernel can compute " + FirstInfeasible(view, extractor),
+                                      "an op of it may have no kernel form yet",
+                                      {}};
       return std::nullopt;
     }
+    egraph::Extraction best = search.Best();
+    if (!forced.empty()) {
+      auto with = search.With(forced);
+      if (!with) {
+        failure_ = search::NoCandidates{
+            "the forced choices exclude one another", "force fewer of them", {}};
+        return std::nullopt;
+      }
+      best = std::move(*with);
+    }
     ReadSelection(view, best, roots);
-    explainer.Explain(extractor, best, extract, options_.explain, explanation_);
+    Count(view, roots);
+    explainer.Explain(search, best, forced, options_.explain, explanation_);
+    explanation_.report.work += search.work();
     result_.selection.seconds = best.dag_cost;
     return std::move(result_);
   }
 
+  // What there was to choose from, and what never was.
+  void Count(const egraph::EGraphView& view, const std::vector<ClassRef>& roots) {
+    double plans = 1;
+    for (ClassRef root : roots) plans *= egraph::CountTerms(view, root);
+    constexpr double kMost = 18446744073709549568.0;  // the largest double below 2^64
+    const uint64_t count =
+        plans < kMost ? static_cast<uint64_t>(plans) : std::numeric_limits<uint64_t>::max();
+    uint64_t& total = explanation_.report.candidates;
+    total = count > std::numeric_limits<uint64_t>::max() - total
+                ? std::numeric_limits<uint64_t>::max()
+                : total + count;
+    const auto prune = [&](const char* what, const char* why, uint64_t number) {
+      if (number > 0) {
+        explanation_.pruned.push_back({options_.prefix + ": " + what, why, number});
+      }
+    };
+    prune("values with several users, kept in memory",
+          "computing them again from what is kept costs less than writing and reading them",
+          cheap_);
+    prune("values computed in a kernel", "a kernel considers so many values at most",
+          result_.candidates.pruned_entries);
+    prune("schedules of contractions", "three others of the same factors are faster",
+          forms_->pruned());
+  }
+
   // The earliest value that cannot be had, for the message.
-  std::string FirstInfeasible(const egraph::EGraphView& view,
-                              const egraph::Extractor& extractor) {
+  std::string FirstInfeasible(const egraph::EGraphView& view, const egraph::Extractor& extractor) {
     const FunctionId in_mem = graph_.FindFunction("InMem");
     for (ValueId v = 0; v < static_cast<ValueId>(stored_.size()); ++v) {
       if (!stored_[v]) continue;
@@ -380,8 +437,8 @@ class Chooser {
       const auto found = graph_.Lookup(f, args);
       const ClassRef c = found ? view.ClassOf(*found) : ClassRef{};
       if (!c.valid()) {
-        failure_ = search::NoCandidates{"no kernel can compute " + what,
-                                        "an op of it may have no kernel form yet", {}};
+        failure_ = search::NoCandidates{
+            "no kernel can compute " + what, "an op of it may have no kernel form yet", {}};
         return false;
       }
       roots.push_back(c);
@@ -461,8 +518,7 @@ class Chooser {
       } else if (name == "Write") {
         const uint32_t k = static_cast<uint32_t>(Int(view, n, 1));
         const ValueId v = static_cast<ValueId>(Int(view, n, 0));
-        const UpdateGroup& group =
-            result_.candidates.groups[result_.candidates.kernels[k].group];
+        const UpdateGroup& group = result_.candidates.groups[result_.candidates.kernels[k].group];
         for (const UpdateMember& member : group.members) {
           if (member.new_value != v) continue;
           kernel_at(k).stores.push_back({v, static_cast<int32_t>(member.state)});
@@ -523,6 +579,7 @@ class Chooser {
   egraph::Budget budget_;
   std::map<std::string, FunctionId> relations_;
   std::vector<bool> stored_;
+  uint64_t cheap_ = 0;  // values that could have been kept, see store_facts.h
   std::unique_ptr<DotForms> forms_;
   std::optional<DefinitionNumbers> numbers_;
   ChooseResult result_;

@@ -40,7 +40,7 @@ struct DotForm {
   ValueId matmul = -1;
   ValueId left = -1;
   ValueId right = -1;
-  Schedule schedule;   // of the bare contraction
+  Schedule schedule;  // of the bare contraction
   double seconds = 0;
 };
 
@@ -57,7 +57,7 @@ struct Source {
 
 struct ChosenStore {
   ValueId value = -1;
-  int32_t state = -1;       // ≥ 0: over the state's old value
+  int32_t state = -1;  // ≥ 0: over the state's old value
 };
 
 struct ChosenKernel {
@@ -74,17 +74,17 @@ struct ChosenCopy {
 struct Selection {
   std::vector<ChosenKernel> kernels;  // by candidate
   std::vector<ChosenCopy> copies;
-  std::vector<Storage> reports;       // parallel to the step's outputs; unused for state
+  std::vector<Storage> reports;  // parallel to the step's outputs; unused for state
   std::vector<DotForm> forms;
-  double seconds = 0;                 // of the step, by the cost model
+  double seconds = 0;  // of the step, by the cost model
 };
 
 struct ChooseOptions {
   search::Mode mode = search::Mode::kEGraph;
   search::Budget budget;
   search::ForcedChoices forced;
-  std::string prefix;         // of decision ids: "l0/train"
-  bool explain = false;       // fill in the losers: each is an extraction of its own
+  std::string prefix;    // of decision ids: "l0/train"
+  bool explain = false;  // fill in the losers: each is an extraction of its own
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
 };
 

@@ -81,8 +81,8 @@ std::optional<Kernel> BareContraction(const ValueTable& table, ValueId matmul,
   if (!left_map || !right_map) return std::nullopt;
   auto load = [&](ValueId v, const IndexMap& map) {
     const Value& value = table.values[v];
-    kernel.params.push_back({"p" + std::to_string(kernel.params.size()), Access::kIn, value.dtype,
-                             value.shape});
+    kernel.params.push_back(
+        {"p" + std::to_string(kernel.params.size()), Access::kIn, value.dtype, value.shape});
     Uop uop;
     uop.op = UOp::kLoad;
     uop.dtype = value.dtype;
@@ -127,10 +127,12 @@ const std::vector<uint32_t>& DotForms::Of(ValueId matmul, uint32_t definition_in
         const double seconds = costs_.KernelSeconds(*bare, schedule);
         forms.push_back({matmul, left, right, std::move(schedule), seconds});
       }
-      std::stable_sort(forms.begin(), forms.end(), [](const DotForm& a, const DotForm& b) {
-        return a.seconds < b.seconds;
-      });
-      if (forms.size() > kSchedulesKept) forms.resize(kSchedulesKept);
+      std::stable_sort(forms.begin(), forms.end(),
+                       [](const DotForm& a, const DotForm& b) { return a.seconds < b.seconds; });
+      if (forms.size() > kSchedulesKept) {
+        pruned_ += forms.size() - kSchedulesKept;
+        forms.resize(kSchedulesKept);
+      }
       for (DotForm& form : forms) {
         it->second.push_back(static_cast<uint32_t>(forms_.size()));
         forms_.push_back(std::move(form));

@@ -19,13 +19,13 @@ class DotForms {
  public:
   static constexpr size_t kSchedulesKept = 3;
 
-  DotForms(const ValueTable& table, const std::vector<bool>& stored,
-           const KernelCostModel& costs)
+  DotForms(const ValueTable& table, const std::vector<bool>& stored, const KernelCostModel& costs)
       : table_(table), stored_(stored), costs_(costs) {}
 
   // Indices into all().
   const std::vector<uint32_t>& Of(ValueId matmul, uint32_t definition);
   const std::vector<DotForm>& all() const { return forms_; }
+  uint64_t pruned() const { return pruned_; }  // schedules that were not kept
 
  private:
   // Values from which the factor can be loaded.
@@ -35,6 +35,7 @@ class DotForms {
   const std::vector<bool>& stored_;
   const KernelCostModel& costs_;
   std::vector<DotForm> forms_;
+  uint64_t pruned_ = 0;
   std::map<std::pair<ValueId, uint32_t>, std::vector<uint32_t>> by_matmul_;
 };
 

@@ -18,30 +18,35 @@ std::string KernelLabel(const ValueTable& table, const Candidate& kernel) {
   }
   const std::string on = kernel.anchor >= 0 ? " on " + table.values[kernel.anchor].name : "";
   switch (kernel.kind) {
-    case KernelKind::kLoop: return "loop(" + roots + ")";
-    case KernelKind::kAnchor: return roots + on;
-    case KernelKind::kUpdate: return "update(" + roots + ")";
-    case KernelKind::kUpdateAnchor: return "update(" + roots + ")" + on;
+    case KernelKind::kLoop:
+      return "loop(" + roots + ")";
+    case KernelKind::kAnchor:
+      return roots + on;
+    case KernelKind::kUpdate:
+      return "update(" + roots + ")";
+    case KernelKind::kUpdateAnchor:
+      return "update(" + roots + ")" + on;
   }
   return roots;
 }
 
-namespace {
-
-// Ids hold no blanks, so that a shell needs no quotes.
-std::string Compact(std::string text) {
+std::string KernelId(const ValueTable& table, const Candidate& kernel) {
+  std::string text = KernelLabel(table, kernel);
   std::erase(text, ' ');
   return text;
 }
-
-}  // namespace
 
 Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view,
                      const ValueTable& table, const CandidateSet& candidates,
                      const std::vector<DotForm>& forms, DefinitionAt definition_at,
                      std::string prefix)
-    : graph_(graph), view_(view), table_(table), candidates_(candidates), forms_(forms),
-      definition_at_(std::move(definition_at)), prefix_(std::move(prefix)) {
+    : graph_(graph),
+      view_(view),
+      table_(table),
+      candidates_(candidates),
+      forms_(forms),
+      definition_at_(std::move(definition_at)),
+      prefix_(std::move(prefix)) {
   names_.resize(view.class_count());
   auto name = [&](egraph::Value value, std::string text) {
     const ClassRef c = view.ClassOf(value);
@@ -64,14 +69,13 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
     const ValueId v = static_cast<ValueId>(graph.AsI64(row.arg(0)));
     const auto [k, c] = owner[static_cast<size_t>(graph.AsI64(row.arg(1)))];
     const Candidate& kernel = candidates.kernels[k];
-    std::string text = Compact(KernelLabel(table, kernel)) + "." + table.values[v].name;
+    std::string text = KernelId(table, kernel) + "." + table.values[v].name;
     if (c != 0) text += "@" + table.values[kernel.contexts[c].reduction].name;
     name(graph.Find(row.output()), text);
   });
   graph.ForEachRow(graph.FindFunction("Updated"), [&](const egraph::Row& row) {
     const UpdateGroup& group = candidates.groups[static_cast<size_t>(graph.AsI64(row.arg(0)))];
-    name(graph.Find(row.output()),
-         table.values[group.members.front().new_value].name + ".update");
+    name(graph.Find(row.output()), table.values[group.members.front().new_value].name + ".update");
   });
 }
 
@@ -133,22 +137,25 @@ search::CostVector Explainer::Costs(const egraph::CostVector& cost) const {
   static constexpr const char* kUnits[] = {"s", "", "B", "FLOP"};
   search::CostVector vector;
   for (size_t i = 0; i < 4; ++i) {
-    vector.push_back({kNames[i], cost.value[i], kUnits[i],
-                      std::string(egraph::EvidenceName(cost.evidence[i]))});
+    vector.push_back(
+        {kNames[i], cost.value[i], kUnits[i], std::string(egraph::EvidenceName(cost.evidence[i]))});
   }
   return vector;
 }
 
-void Explainer::Explain(const egraph::Extractor& extractor, const egraph::Extraction& best,
-                        const egraph::ExtractOptions& options, bool losers,
+void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
+                        const std::vector<std::pair<ClassRef, ENodeRef>>& forced, bool losers,
                         search::Explanation& explanation) const {
   for (ClassRef c : best.order) {
     if (names_[c.index].empty() || view_.NodeCountOf(c) < 2) continue;
     search::Decision decision;
+    decision.forced = std::any_of(forced.begin(), forced.end(),
+                                  [&](const auto& choice) { return choice.first == c; });
+    // That an earlier kernel has stored it is decided where it is stored.
+    if (view_.function(best.Chosen(c)).name == "Sooner" && !decision.forced) continue;
     decision.id = names_[c.index];
     decision.chosen = Label(best.Chosen(c));
     decision.cost = Costs(best.cost);
-    decision.forced = options.forced.contains(c);
     std::set<egraph::RuleId> rules = {view_.NodeRule(best.Chosen(c))};
     for (egraph::RuleId id : rules) {
       if (id == egraph::kInitial || id == egraph::kCongruence) continue;
@@ -156,19 +163,18 @@ void Explainer::Explain(const egraph::Extractor& extractor, const egraph::Extrac
       decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
     }
     if (losers) {
-      // The class is asked for itself, or a loser's cost could be that of a plan without it.
-      std::vector<ClassRef> roots = best.roots;
-      roots.push_back(c);
       const ENodeRef first = view_.FirstNode(c);
       for (uint32_t i = 0; i < view_.NodeCountOf(c); ++i) {
         const ENodeRef node{first.index + i};
         if (node == best.Chosen(c)) continue;
-        egraph::ExtractOptions with = options;
-        with.forced[c] = node;
-        const egraph::Extraction other = extractor.GreedyDag(roots, with);
-        explanation.report.work += other.work;
+        // The class is asked for itself, or a loser's cost could be that of a plan without it.
+        auto choices = forced;
+        std::erase_if(choices, [&](const auto& choice) { return choice.first == c; });
+        choices.emplace_back(c, node);
+        const auto found = search.With(choices);
+        if (!found) continue;
+        const egraph::Extraction& other = *found;
         ++explanation.report.scored;
-        if (!other.feasible) continue;
         search::Loser loser;
         loser.label = Label(node);
         loser.cost = Costs(other.cost);

@@ -3,6 +3,7 @@
 //   PREFIX/VALUE.memory          which kernel writes the value: "own kernel loop(h1)", "beside …"
 //   PREFIX/KERNEL.VALUE          in that kernel: "load", "compute", or for a contraction the form:
 //                                "tile 6x64 of x, w1"
+//   PREFIX/KERNEL.schedule       "tile 6x64"
 //   PREFIX/STATE.update          "update loop(w)", "update w on dw", "copied at the end"
 #pragma once
 
@@ -15,6 +16,7 @@
 
 #include "egraph/extract/extract.h"
 #include "layers/l0/lower/candidates.h"
+#include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/choose.h"
 #include "layers/l0/lower/term_costs.h"
 #include "layers/search/decision.h"
@@ -23,6 +25,9 @@ namespace l3c::l0::lower {
 
 // "loop(h1)", "h1 on z1", "update(w, m, v)", "update(w, m, v) on dw".
 std::string KernelLabel(const ValueTable& table, const Candidate& kernel);
+
+// The same without blanks, as it stands in ids, so that a shell needs no quotes.
+std::string KernelId(const ValueTable& table, const Candidate& kernel);
 
 class Explainer {
  public:
@@ -37,9 +42,9 @@ class Explainer {
 
   // Appends a decision for every class reached that had a choice; with `losers`, what the others
   // would have cost.
-  void Explain(const egraph::Extractor& extractor, const egraph::Extraction& best,
-               const egraph::ExtractOptions& options, bool losers,
-               search::Explanation& explanation) const;
+  void Explain(ChoiceSearch& search, const egraph::Extraction& best,
+               const std::vector<std::pair<egraph::ClassRef, egraph::ENodeRef>>& forced,
+               bool losers, search::Explanation& explanation) const;
 
   std::string ClassName(egraph::ClassRef c) const;
 

@@ -138,13 +138,28 @@ std::optional<IndexMap> Delinearise(const Affine& flat, const Shape& shape,
   return map;
 }
 
+// 0 <= index < extent, joined with a guard of the same axes where there is one.
+void AddGuard(IndexMap& map, const Affine& index, int64_t extent) {
+  Guard guard{index, -index.constant, extent - index.constant};
+  guard.expression.constant = 0;
+  for (Guard& known : map.guards) {
+    if (known.expression != guard.expression) continue;
+    known.low = std::max(known.low, guard.low);
+    known.high = std::min(known.high, guard.high);
+    return;
+  }
+  map.guards.push_back(std::move(guard));
+}
+
 }  // namespace
 
 std::optional<IndexMap> WithDims(const IndexMap& map, const Shape& shape,
                                  std::span<const int64_t> extents,
                                  std::optional<SplitRequest>& split) {
   if (!map.flat) return map;
-  return Delinearise(*map.flat, shape, extents, split);
+  auto with = Delinearise(*map.flat, shape, extents, split);
+  if (with) with->guards = map.guards;
+  return with;
 }
 
 std::optional<IndexMap> ThroughView(Op op, const tensor::Attributes& attr, const Shape& operand,
@@ -152,14 +167,16 @@ std::optional<IndexMap> ThroughView(Op op, const tensor::Attributes& attr, const
                                     std::span<const int64_t> extents,
                                     std::optional<SplitRequest>& split) {
   if (op == Op::kReshape) {
-    // Outside of its guards a padded index is not in the row-major order of anything.
-    if (!from.guards.empty()) return std::nullopt;
-    std::optional<SplitRequest> not_needed;
     const Affine flat = Flatten(from, result);
-    auto map = Delinearise(flat, operand, extents, not_needed);
+    std::optional<SplitRequest> not_needed;
+    std::optional<IndexMap> map;
+    // Where a guard fails an index is in no row-major order; but then nothing is loaded, so the
+    // offset alone will do.
+    if (from.guards.empty()) map = Delinearise(flat, operand, extents, not_needed);
     if (map) return map;
     IndexMap by_offset;
     by_offset.flat = flat;
+    by_offset.guards = from.guards;
     return by_offset;
   }
   const auto known = WithDims(from, result, extents, split);
@@ -193,11 +210,12 @@ std::optional<IndexMap> ThroughView(Op op, const tensor::Attributes& attr, const
         const int64_t before = attr.ints[2 * d];
         map.dims[d] = at.dims[d] + Constant(-before);
         if (before != 0 || attr.ints[2 * d + 1] != 0) {
-          map.guards.push_back({map.dims[d], 0, operand[d]});
+          AddGuard(map, map.dims[d], operand[d]);
         }
       }
       return map;
-    default: return std::nullopt;
+    default:
+      return std::nullopt;
   }
 }
 

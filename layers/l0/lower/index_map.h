@@ -9,7 +9,8 @@
 //   reshape [6, 4] → [24], at point i    x's map would be (i / 4, i % 4), which is not affine; but
 //                                        x's row-major offset is i, and a load needs no more. Only
 //                                        what takes the dimensions apart again (a transpose of x, a
-//                                        reduction) asks for axis i to be cut into (h, l), i = 4h + l
+//                                        reduction) asks for axis i to be cut into (h, l), i = 4h +
+//                                        l
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,7 @@
 namespace l3c::l0::lower {
 
 struct IndexMap {
-  std::vector<Affine> dims;    // one for each dimension of the value; empty when `flat` is set
+  std::vector<Affine> dims;  // one for each dimension of the value; empty when `flat` is set
   std::vector<Guard> guards;
   std::optional<Affine> flat;  // the row-major offset, where the dimensions are not affine
   bool operator==(const IndexMap&) const = default;
@@ -41,8 +42,8 @@ struct SplitRequest {
 };
 
 // The point of the operand (of shape `operand`) that element `at` of the view (of shape `result`)
-// is. `extents` are those of the axes. Nothing when it is not affine; `split` is then set if cutting
-// an axis would make it so.
+// is. `extents` are those of the axes. Nothing when it is not affine; `split` is then set if
+// cutting an axis would make it so.
 std::optional<IndexMap> ThroughView(tensor::Op op, const tensor::Attributes& attr,
                                     const tensor::Shape& operand, const tensor::Shape& result,
                                     const IndexMap& at, std::span<const int64_t> extents,

@@ -16,22 +16,38 @@ namespace {
 
 UOp UopOf(Op op) {
   switch (op) {
-    case Op::kAdd: return UOp::kAdd;
-    case Op::kMul: return UOp::kMul;
-    case Op::kNeg: return UOp::kNeg;
-    case Op::kRecip: return UOp::kReciprocal;
-    case Op::kMax: return UOp::kMax;
-    case Op::kMod: return UOp::kMod;
-    case Op::kExp2: return UOp::kExp2;
-    case Op::kLog2: return UOp::kLog2;
-    case Op::kSin: return UOp::kSin;
-    case Op::kSqrt: return UOp::kSqrt;
-    case Op::kCmpLt: return UOp::kCmpLt;
-    case Op::kCmpNe: return UOp::kCmpNe;
-    case Op::kWhere: return UOp::kWhere;
-    case Op::kCast: return UOp::kCast;
-    case Op::kBitcast: return UOp::kBitcast;
-    default: return UOp::kCustom;  // not reached: other ops have their own case
+    case Op::kAdd:
+      return UOp::kAdd;
+    case Op::kMul:
+      return UOp::kMul;
+    case Op::kNeg:
+      return UOp::kNeg;
+    case Op::kRecip:
+      return UOp::kReciprocal;
+    case Op::kMax:
+      return UOp::kMax;
+    case Op::kMod:
+      return UOp::kMod;
+    case Op::kExp2:
+      return UOp::kExp2;
+    case Op::kLog2:
+      return UOp::kLog2;
+    case Op::kSin:
+      return UOp::kSin;
+    case Op::kSqrt:
+      return UOp::kSqrt;
+    case Op::kCmpLt:
+      return UOp::kCmpLt;
+    case Op::kCmpNe:
+      return UOp::kCmpNe;
+    case Op::kWhere:
+      return UOp::kWhere;
+    case Op::kCast:
+      return UOp::kCast;
+    case Op::kBitcast:
+      return UOp::kBitcast;
+    default:
+      return UOp::kCustom;  // not reached: other ops have their own case
   }
 }
 
@@ -49,13 +65,18 @@ class Builder {
  public:
   Builder(const Step& step, const ValueTable& table, const CandidateSet& candidates,
           const Selection& selection, const ChosenKernel& chosen)
-      : step_(step), table_(table), kernel_(candidates.kernels[chosen.candidate]),
-        selection_(selection), chosen_(chosen), extents_(kernel_.extents) {}
+      : step_(step),
+        table_(table),
+        kernel_(candidates.kernels[chosen.candidate]),
+        selection_(selection),
+        chosen_(chosen),
+        extents_(kernel_.extents) {}
 
   BuiltKernel Build() {
     Kernel& out = built_.kernel;
     std::vector<std::pair<UopId, ChosenStore>> stores;
     for (const ChosenStore& store : chosen_.stores) {
+      if (kernel_.scatter && store.value == kernel_.roots.front()) continue;
       const Entry& entry = *kernel_.Find(0, store.value);
       stores.emplace_back(Evaluate(0, store.value, entry.maps[0]), store);
     }
@@ -78,8 +99,16 @@ class Builder {
       out.uops.push_back(std::move(uop));
       out.origin.push_back(what.name);
     }
-    out.name = Identifier(table_.values[kernel_.roots.front()].name);
-    out.span = table_.values[kernel_.roots.front()].span;
+    for (const ChosenStore& store : chosen_.stores) {
+      if (kernel_.scatter && store.value == kernel_.roots.front()) EmitScatter(store.value);
+    }
+    // Named after its root, or after the last value that it does store.
+    ValueId named = chosen_.stores.back().value;
+    for (const ChosenStore& store : chosen_.stores) {
+      if (store.value == kernel_.roots.front()) named = store.value;
+    }
+    out.name = Identifier(table_.values[named].name);
+    out.span = table_.values[named].span;
     NameAxes();
     return std::move(built_);
   }
@@ -213,8 +242,8 @@ class Builder {
     const Definition& d = value.definitions[source.definition];
     if (IsView(d.op)) {
       std::optional<SplitRequest> split;
-      auto map = ThroughView(d.op, d.attr, table_.values[d.inputs[0]].shape, value.shape,
-                             frame.map, extents_, split);
+      auto map = ThroughView(d.op, d.attr, table_.values[d.inputs[0]].shape, value.shape, frame.map,
+                             extents_, split);
       needs.push_back({frame.context, d.inputs[0], std::move(*map)});
     } else if (IsReduction(d.op)) {
       needs.push_back({static_cast<uint32_t>(source.pass), d.inputs[0],
@@ -261,10 +290,14 @@ class Builder {
     const Source& source = SourceOf(frame);
     const Value& value = table_.values[frame.value];
     switch (source.kind) {
-      case Source::Kind::kLoad: return LoadFrom(source.storage, frame.map);
-      case Source::Kind::kHoist: return operands[0];
-      case Source::Kind::kDot: return EmitDot(frame, source);
-      case Source::Kind::kDefinition: break;
+      case Source::Kind::kLoad:
+        return LoadFrom(source.storage, frame.map);
+      case Source::Kind::kHoist:
+        return operands[0];
+      case Source::Kind::kDot:
+        return EmitDot(frame, source);
+      case Source::Kind::kDefinition:
+        break;
     }
     const Definition& d = value.definitions[source.definition];
     Uop uop;
@@ -291,9 +324,8 @@ class Builder {
       uop.param = Parameter(BindingOf(source.storage), table, Access::kIn);
       uop.index = Flatten(at, table.shape);
       uop.src = {operands[0]};
-      uop.dynamic_stride = table.shape[0] == 0
-                               ? 1
-                               : tensor::NumElements(table.shape) / table.shape[0];
+      uop.dynamic_stride =
+          table.shape[0] == 0 ? 1 : tensor::NumElements(table.shape) / table.shape[0];
       uop.dynamic_extent = table.shape[0];
       return Append(std::move(uop));
     }
@@ -378,6 +410,46 @@ class Builder {
     sum.span = value.span;
     built_.form = selection_.forms[source.form].schedule.name;
     return Append(std::move(sum));
+  }
+
+  // Zeros over the whole root, then each row added at its number.
+  void EmitScatter(ValueId root) {
+    const Value& value = table_.values[root];
+    const Entry& entry = *kernel_.Find(0, root);
+    const Definition& d = value.definitions.front();
+    const size_t rank = table_.values[d.inputs[0]].shape.size();
+    IndexMap at_row;
+    at_row.dims.assign(entry.maps[0].dims.begin(),
+                       entry.maps[0].dims.begin() + static_cast<long>(rank));
+    const UopId row = Evaluate(0, d.inputs[0], at_row);
+    const UopId update = Evaluate(0, d.inputs[1], entry.maps[0]);
+    IndexMap inside;
+    inside.dims.push_back({});  // the row is the data's
+    inside.dims.insert(inside.dims.end(), entry.maps[0].dims.begin() + static_cast<long>(rank),
+                       entry.maps[0].dims.end());
+    const AxisId rows = static_cast<AxisId>(extents_.size());
+    extents_.push_back(value.shape[0]);
+    Binding binding;
+    binding.storage = {root, static_cast<int32_t>(chosen_.candidate)};
+    Uop zero;
+    zero.op = UOp::kStore;
+    zero.dtype = value.dtype;
+    zero.src = {EmitConstant(0, value.dtype)};
+    zero.param = Parameter(binding, value, Access::kOut);
+    const int64_t stride =
+        value.shape[0] == 0 ? 1 : tensor::NumElements(value.shape) / value.shape[0];
+    Uop add = zero;
+    zero.index = Flatten(inside, value.shape);
+    if (value.shape[0] != 1) zero.index = zero.index + AxisTerm(rows, stride);
+    add.src = {update, row};
+    add.index = Flatten(inside, value.shape);
+    add.dynamic_stride = stride;
+    add.dynamic_extent = value.shape[0];
+    add.accumulate = true;
+    add.span = value.span;
+    built_.kernel.uops.push_back(std::move(zero));
+    built_.kernel.uops.push_back(std::move(add));
+    built_.kernel.origin.push_back(value.name);
   }
 
   // Keeps the axes that something uses, those of the space first.

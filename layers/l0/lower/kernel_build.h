@@ -12,8 +12,8 @@ namespace l3c::l0::lower {
 
 // What a parameter of the kernel is bound to.
 struct Binding {
-  Storage storage;        // a value in memory …
-  int32_t state = -1;     // … or, ≥ 0, a state field's own buffer
+  Storage storage;     // a value in memory …
+  int32_t state = -1;  // … or, ≥ 0, a state field's own buffer
   auto operator<=>(const Binding&) const = default;
 };
 

@@ -1,7 +1,7 @@
 // What the search asks of a cost model. cost/machine.h answers from a machine description.
 //
-// Costs are seconds on the whole machine and add up over the parts of a kernel. A contraction is one
-// part, with the larger of arithmetic and memory taken inside it.
+// Costs are seconds on the whole machine and add up over the parts of a kernel. A contraction is
+// one part, with the larger of arithmetic and memory taken inside it.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,13 @@ enum class Pattern : uint8_t {
 };
 
 struct AccessWork {
-  double points = 0;     // elements loaded or stored, repetitions included
-  double bytes = 0;      // distinct
-  double buffer = 0;     // bytes of the whole buffer: decides in which cache it is found
-  int element = 4;       // bytes
+  double points = 0;  // elements loaded or stored, repetitions included
+  double bytes = 0;   // distinct
+  double buffer = 0;  // bytes of the whole buffer: decides in which cache it is found
+  int element = 4;    // bytes
   Pattern pattern = Pattern::kContiguous;
-  double lanes = 1;      // useful lanes of a vector, 1 … target().lanes
-  double blocks = 1;     // independent parts
+  double lanes = 1;   // useful lanes of a vector, 1 … target().lanes
+  double blocks = 1;  // independent parts
 };
 
 struct ComputeWork {
@@ -41,7 +41,8 @@ struct ComputeWork {
 class KernelCostModel {
  public:
   virtual ~KernelCostModel() = default;
-  virtual double LaunchSeconds() const = 0;
+  // Of a kernel of about so many blocks.
+  virtual double LaunchSeconds(double blocks) const = 0;
   virtual double LoadSeconds(const AccessWork& work) const = 0;
   virtual double StoreSeconds(const AccessWork& work) const = 0;
   virtual double ComputeSeconds(const ComputeWork& work) const = 0;

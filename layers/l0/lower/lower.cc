@@ -144,11 +144,16 @@ class Assembler {
       init.b = distribution.b;
       init.span = field.span;
       switch (distribution.kind) {
-        case l1::InitKind::kNormal: case l1::InitKind::kKaiming:
+        case l1::InitKind::kNormal:
+        case l1::InitKind::kKaiming:
           init.kind = InitKind::kNormal;
           break;
-        case l1::InitKind::kUniform: init.kind = InitKind::kUniform; break;
-        default: init.kind = init.a == 0 ? InitKind::kZeros : InitKind::kConstant; break;
+        case l1::InitKind::kUniform:
+          init.kind = InitKind::kUniform;
+          break;
+        default:
+          init.kind = init.a == 0 ? InitKind::kZeros : InitKind::kConstant;
+          break;
       }
       if (init.kind == InitKind::kNormal || init.kind == InitKind::kUniform) {
         init.seed = program_.schedule.seed;
@@ -178,9 +183,8 @@ class Assembler {
       if (plan_->sources[s].name == step.sampling.data) sampler.source = s;
     }
     sampler.split = step.sampling.split;
-    sampler.kind = step.sampling.kind == l1::SampleKind::kEpochShuffle
-                       ? SampleKind::kEpochShuffle
-                       : SampleKind::kSequential;
+    sampler.kind = step.sampling.kind == l1::SampleKind::kEpochShuffle ? SampleKind::kEpochShuffle
+                                                                       : SampleKind::kSequential;
     sampler.batch = step.sampling.batch;
     sampler.samples = step.sampling.rows;
     sampler.drop_last = step.sampling.drop_last;
@@ -216,8 +220,8 @@ class Assembler {
       std::vector<BufferId> buffers;
       for (const StepInput* input : inputs) {
         const tensor::Node& node = step.graph.node(input->node);
-        buffers.push_back(AddResident(*staging_pool_, input->field + slot, node.dtype, node.shape,
-                                      node.span));
+        buffers.push_back(
+            AddResident(*staging_pool_, input->field + slot, node.dtype, node.shape, node.span));
       }
       staging.buffers.push_back(std::move(buffers));
       plan_->tokens.push_back({Unique("free" + slot), 1, {}});
@@ -321,8 +325,8 @@ class Assembler {
     for (const ChosenCopy& copy : plan.copies) copies_batch |= copy.from.kernel < 0;
     bool reports_batch = false;
     for (size_t o = 0; o < lowered.step.outputs.size(); ++o) {
-      reports_batch |= lowered.step.outputs[o].kind == StepOutput::Kind::kReport &&
-                       plan.reports[o].kernel < 0;
+      reports_batch |=
+          lowered.step.outputs[o].kind == StepOutput::Kind::kReport && plan.reports[o].kernel < 0;
     }
     const bool late = copies_batch || reports_batch;
     Timeline timeline = {{Event::Kind::kWait, 0}};
@@ -414,9 +418,8 @@ class Assembler {
           command.kind = CommandKind::kLaunch;
           command.kernel = kernels[event.index];
           for (const Binding& b : lowered.plan.launches[event.index].bindings) {
-            command.args.push_back(b.state >= 0
-                                       ? state_[b.state]
-                                       : BufferOf(lowered, b.storage, staging, arena, k));
+            command.args.push_back(b.state >= 0 ? state_[b.state]
+                                                : BufferOf(lowered, b.storage, staging, arena, k));
           }
           break;
         case Event::Kind::kCopy: {
@@ -469,16 +472,16 @@ class Assembler {
       PhaseControl control;
       control.steps_per_epoch = Batches(train.sampling);
       if (control.steps_per_epoch == 0 && phase.epochs > 0) {
-        diagnostics_.Error(Kind::kResourceBound, phase.span,
-                           "phase '" + phase.name + "' runs for epochs, but the rows of split '" +
-                               train.sampling.split + "' are not stated")
+        diagnostics_
+            .Error(Kind::kResourceBound, phase.span,
+                   "phase '" + phase.name + "' runs for epochs, but the rows of split '" +
+                       train.sampling.split + "' are not stated")
             .Fix("add `rows: n` to the stage's sample, or give the phase `steps: n`");
         return false;
       }
       control.steps = phase.epochs > 0 ? phase.epochs * control.steps_per_epoch : phase.steps;
-      control.steps_per_epoch =
-          std::max<int64_t>(1, control.steps_per_epoch > 0 ? control.steps_per_epoch
-                                                           : control.steps);
+      control.steps_per_epoch = std::max<int64_t>(
+          1, control.steps_per_epoch > 0 ? control.steps_per_epoch : control.steps);
       control.checkpoint_every = phase.checkpoint_every;
       control.load = sequences_.at(phase.pipeline).load;
       control.train = sequences_.at(phase.pipeline).run;
@@ -487,9 +490,10 @@ class Assembler {
         const Step& eval = steps.at(phase.eval).step;
         control.eval_batches = Batches(eval.sampling);
         if (control.eval_batches == 0) {
-          diagnostics_.Error(Kind::kResourceBound, phase.span,
-                             "pipeline '" + phase.eval + "' evaluates split '" +
-                                 eval.sampling.split + "', whose rows are not stated")
+          diagnostics_
+              .Error(Kind::kResourceBound, phase.span,
+                     "pipeline '" + phase.eval + "' evaluates split '" + eval.sampling.split +
+                         "', whose rows are not stated")
               .Fix("add `rows: n` to the stage's sample");
           return false;
         }
@@ -497,8 +501,7 @@ class Assembler {
         control.load_eval = sequences_.at(phase.eval).load;
         control.eval = sequences_.at(phase.eval).run;
         control.publish_test = Publish(eval.sampling.split);
-        evaluation = {control.eval_batches, control.load_eval, control.eval,
-                      control.publish_test};
+        evaluation = {control.eval_batches, control.load_eval, control.eval, control.publish_test};
       }
       plan_->phases.push_back(
           {phase.name, phase.epochs, control.steps, train.sampling.batch, phase.span});
@@ -552,8 +555,7 @@ std::vector<std::pair<std::string, std::string>> ReportsOf(const l1::Program& pr
 }  // namespace
 
 search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostModel& costs,
-                                   const LowerOptions& options,
-                                   support::Diagnostics& diagnostics) {
+                                   const LowerOptions& options, support::Diagnostics& diagnostics) {
   search::LoweringResult<Plan> result;
   result.explanation.lowering = "l1->l0";
   const auto fail = [&](std::string reason, std::string hint) {
@@ -581,9 +583,9 @@ search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostM
                                   result.failure, rule_error);
       if (!rule_error.empty()) return fail(rule_error, "mend the rules");
       if (!chosen) return result;
-      if (name == phase.pipeline) seconds += chosen->selection.seconds;
       StepPlan plan = PlanStep(*step, *chosen, costs, choose, result.explanation, result.failure);
       if (result.failure) return result;
+      if (name == phase.pipeline) seconds += plan.seconds;
       steps[name] = {std::move(*step), std::move(chosen->table), std::move(plan)};
     }
   }

@@ -26,14 +26,13 @@ namespace l3c::l0::lower {
 struct LowerOptions {
   search::LoweringOptions search;
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
-  bool explain = false;                // cost the losers too
+  bool explain = false;  // cost the losers too
   RuleSources rules = EmbeddedRules();
 };
 
-// `program` must have passed l1::Verify. Decision ids begin with "l0/PIPELINE/". Faults of the input
-// that the structural checks cannot see go to `diagnostics`.
+// `program` must have passed l1::Verify. Decision ids begin with "l0/PIPELINE/". Faults of the
+// input that the structural checks cannot see go to `diagnostics`.
 search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostModel& costs,
-                                   const LowerOptions& options,
-                                   support::Diagnostics& diagnostics);
+                                   const LowerOptions& options, support::Diagnostics& diagnostics);
 
 }  // namespace l3c::l0::lower

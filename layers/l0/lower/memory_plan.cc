@@ -8,7 +8,9 @@ namespace l3c::l0::lower {
 
 namespace {
 
-int64_t RoundUp(int64_t x, int64_t alignment) { return (x + alignment - 1) / alignment * alignment; }
+int64_t RoundUp(int64_t x, int64_t alignment) {
+  return (x + alignment - 1) / alignment * alignment;
+}
 
 }  // namespace
 

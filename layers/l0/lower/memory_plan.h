@@ -10,7 +10,7 @@ struct Slot {
   int64_t size = 0;       // bytes
   int64_t first_use = 0;  // positions, inclusive
   int64_t last_use = 0;
-  int64_t offset = 0;     // filled in: a multiple of `alignment`
+  int64_t offset = 0;  // filled in: a multiple of `alignment`
 };
 
 struct Packing {

@@ -73,14 +73,21 @@ class Merger {
     }
     for (const l1::Statement& s : stage.body) {
       switch (s.kind) {
-        case l1::StatementKind::kAlloc: buffers[s.buffer] = {}; break;
-        case l1::StatementKind::kRead: buffers[s.buffer] = {true, s.field}; break;
-        case l1::StatementKind::kCopy: buffers[s.buffer] = buffers[s.source]; break;
+        case l1::StatementKind::kAlloc:
+          buffers[s.buffer] = {};
+          break;
+        case l1::StatementKind::kRead:
+          buffers[s.buffer] = {true, s.field};
+          break;
+        case l1::StatementKind::kCopy:
+          buffers[s.buffer] = buffers[s.source];
+          break;
         case l1::StatementKind::kForward:
           forwarded_.clear();
           for (const std::string& b : s.buffers) forwarded_.push_back(buffers[b]);
           break;
-        case l1::StatementKind::kDrop: break;
+        case l1::StatementKind::kDrop:
+          break;
       }
     }
     for (const BufferContent& content : forwarded_) {
@@ -109,8 +116,8 @@ class Merger {
   NodeId State(uint32_t state, const l1::StateField& field) {
     auto it = current_.find(state);
     if (it != current_.end()) return it->second;
-    const NodeId node = merged_.AddInput(InputName(field.name), field.dtype, field.shape,
-                                         field.span);
+    const NodeId node =
+        merged_.AddInput(InputName(field.name), field.dtype, field.shape, field.span);
     step_.inputs.push_back({StepInput::Kind::kState, node, {}, state});
     current_[state] = node;
     return node;
@@ -127,9 +134,9 @@ class Merger {
     for (size_t i = 0; i < graph.args.size(); ++i) {
       const NodeId id = *graph.graph.Find(graph.args[i]);
       if (i >= forwarded_.size()) {
-        diagnostics_.Error(Kind::kSafety, link.span,
-                           "nothing is forwarded to argument '" + graph.args[i] + "' of '" +
-                               graph.name + "'");
+        diagnostics_.Error(
+            Kind::kSafety, link.span,
+            "nothing is forwarded to argument '" + graph.args[i] + "' of '" + graph.name + "'");
         return false;
       }
       const tensor::Node& node = graph.graph.node(id);
@@ -164,8 +171,8 @@ class Merger {
     if (it != fields_.end()) return it->second;
     const NodeId id = merged_.AddInput(InputName(node.name), node.dtype, node.shape, node.span);
     const bool mask = content.field == l1::kValidField;
-    step_.inputs.push_back({mask ? StepInput::Kind::kMask : StepInput::Kind::kField, id,
-                            content.field, 0});
+    step_.inputs.push_back(
+        {mask ? StepInput::Kind::kMask : StepInput::Kind::kField, id, content.field, 0});
     fields_[content.field] = id;
     return id;
   }
@@ -233,11 +240,11 @@ class Merger {
   std::map<std::string, uint32_t> state_index_;
   Graph merged_;
   Step step_;
-  std::vector<BufferContent> forwarded_;      // to the next link
-  std::map<std::string, NodeId> fields_;      // of the sampled data
-  std::map<uint32_t, NodeId> current_;        // value of each state field so far
+  std::vector<BufferContent> forwarded_;  // to the next link
+  std::map<std::string, NodeId> fields_;  // of the sampled data
+  std::map<uint32_t, NodeId> current_;    // value of each state field so far
   std::map<uint32_t, bool> changed_;
-  std::map<std::string, NodeId> outputs_;     // of the last graph
+  std::map<std::string, NodeId> outputs_;  // of the last graph
 };
 
 }  // namespace

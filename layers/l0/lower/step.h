@@ -1,9 +1,10 @@
 // One run of a pipeline as one tensor program.
 //
-// L1 says graph → handler: a tensor graph computes gradients, an actor's handler turns them into new
-// state. Here the two are joined: the handler's arguments are replaced by the values that the graph
-// gives them, state fields become inputs, and their new values outputs. Between the two there is
-// nothing that a kernel may not cross, which is what lets an update share the kernel of its gradient.
+// L1 says graph → handler: a tensor graph computes gradients, an actor's handler turns them into
+// new state. Here the two are joined: the handler's arguments are replaced by the values that the
+// graph gives them, state fields become inputs, and their new values outputs. Between the two there
+// is nothing that a kernel may not cross, which is what lets an update share the kernel of its
+// gradient.
 #pragma once
 
 #include <cstdint>
@@ -41,11 +42,11 @@ struct StepOutput {
 };
 
 struct Step {
-  std::string name;      // of the pipeline
-  tensor::Graph graph;   // primitives only
+  std::string name;     // of the pipeline
+  tensor::Graph graph;  // primitives only
   std::vector<StepInput> inputs;
   std::vector<StepOutput> outputs;
-  l1::Sampling sampling; // of the stage that feeds it
+  l1::Sampling sampling;  // of the stage that feeds it
 };
 
 // `reports`: outputs of the pipeline's graphs that metrics read, as (graph, output).

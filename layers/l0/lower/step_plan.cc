@@ -19,8 +19,12 @@ class StepPlanner {
   StepPlanner(const Step& step, const ChooseResult& chosen, const KernelCostModel& costs,
               const ChooseOptions& options, search::Explanation& explanation,
               std::optional<search::SearchFailure>& failure)
-      : step_(step), chosen_(chosen), costs_(costs), options_(options),
-        explanation_(explanation), failure_(failure) {}
+      : step_(step),
+        chosen_(chosen),
+        costs_(costs),
+        options_(options),
+        explanation_(explanation),
+        failure_(failure) {}
 
   StepPlan Run() {
     for (const ChosenKernel& kernel : chosen_.selection.kernels) {
@@ -36,6 +40,7 @@ class StepPlanner {
     }
     plan.copies = chosen_.selection.copies;
     plan.reports = chosen_.selection.reports;
+    plan.seconds = chosen_.selection.seconds + forced_seconds_;
     return plan;
   }
 
@@ -50,8 +55,10 @@ class StepPlanner {
     for (size_t s = 0; s < schedules.size(); ++s) {
       if (!built.form.empty() && schedules[s].name == built.form) best = s;
     }
+    const size_t own = best;
     search::Decision decision;
-    decision.id = options_.prefix + "/" + built.kernel.name + ".schedule";
+    const Candidate& candidate = chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate];
+    decision.id = options_.prefix + "/" + KernelId(chosen_.table, candidate) + ".schedule";
     auto forced = options_.forced.find(decision.id);
     if (forced != options_.forced.end()) {
       bool known = false;
@@ -59,17 +66,20 @@ class StepPlanner {
         if (schedules[s].name == forced->second) best = s, known = true;
       }
       if (!known) {
-        failure_ = search::NoCandidates{
-            "'" + forced->second + "' is no choice of '" + decision.id + "'",
-            "see --explain for the ids and labels", {}};
+        failure_ =
+            search::NoCandidates{"'" + forced->second + "' is no choice of '" + decision.id + "'",
+                                 "see --explain for the ids and labels",
+                                 {}};
         return false;
       }
       decision.forced = true;
+      forced_seconds_ += seconds[best] - seconds[own];
     }
     if (schedules.size() > 1) {
-      const double whole = chosen_.selection.seconds;
+      // Of the step, everything else as chosen.
+      const double whole = chosen_.selection.seconds - seconds[own];
       decision.chosen = schedules[best].name;
-      decision.cost = TimeOf(whole, costs_.evidence());
+      decision.cost = TimeOf(whole + seconds[best], costs_.evidence());
       std::vector<size_t> order;
       for (size_t s = 0; s < schedules.size(); ++s) {
         if (s != best) order.push_back(s);
@@ -79,7 +89,7 @@ class StepPlanner {
       for (size_t s : order) {
         search::Loser loser;
         loser.label = schedules[s].name;
-        loser.cost = TimeOf(whole + seconds[s] - seconds[best], costs_.evidence());
+        loser.cost = TimeOf(whole + seconds[s], costs_.evidence());
         loser.difference = search::Difference(loser.cost, decision.cost);
         loser.decided_by = "time";
         decision.losers.push_back(std::move(loser));
@@ -166,6 +176,7 @@ class StepPlanner {
   search::Explanation& explanation_;
   std::optional<search::SearchFailure>& failure_;
   std::vector<BuiltKernel> built_;
+  double forced_seconds_ = 0;  // that forced schedules add
 };
 
 }  // namespace

@@ -16,13 +16,14 @@ struct Launch {
 
 struct StepPlan {
   std::vector<Launch> launches;
-  std::vector<ChosenCopy> copies;   // after all launches
-  std::vector<Storage> reports;     // parallel to the step's outputs
+  std::vector<ChosenCopy> copies;  // after all launches
+  std::vector<Storage> reports;    // parallel to the step's outputs
+  double seconds = 0;              // of the step, by the cost model
 };
 
 // Builds, schedules and orders. A kernel follows those whose results it loads, and a kernel that
-// overwrites state those that load the old value. Among those that could be next, the one that frees
-// most memory goes first.
+// overwrites state those that load the old value. Among those that could be next, the one that
+// frees most memory goes first.
 StepPlan PlanStep(const Step& step, const ChooseResult& chosen, const KernelCostModel& costs,
                   const ChooseOptions& options, search::Explanation& explanation,
                   std::optional<search::SearchFailure>& failure);

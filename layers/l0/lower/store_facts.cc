@@ -30,7 +30,8 @@ class StoreFacts {
     }
   }
 
-  void Assert(const Step& step, const std::set<ValueId>& kept, bool fuse) {
+  uint64_t Assert(const Step& step, const std::set<ValueId>& kept, bool fuse) {
+    uint64_t cheap = 0;
     std::set<uint32_t> changed;
     for (const StepOutput& output : step.outputs) {
       if (output.kind == StepOutput::Kind::kState) changed.insert(output.state);
@@ -57,12 +58,15 @@ class StoreFacts {
       for (const Definition& d : table_.values[v].definitions) About(v, d);
       if (!fuse) continue;
       const bool forked = IsForked(v);
-      if (forked && IsWorthKeeping(v)) {
-        fact_("forked", {v});
-      } else if (!forked) {
+      if (!forked) {
         Recompute(v);
+      } else if (IsWorthKeeping(v)) {
+        fact_("forked", {v});
+      } else {
+        ++cheap;
       }
     }
+    return cheap;
   }
 
  private:
@@ -84,8 +88,7 @@ class StoreFacts {
     if (d.op == Op::kExpand) {
       const ValueId base = Base(d.inputs[0]);
       const Value& operand = table_.values[base];
-      if (!IsLeaf(operand) &&
-          NumElements(table_.values[v].shape) > NumElements(operand.shape)) {
+      if (!IsLeaf(operand) && NumElements(table_.values[v].shape) > NumElements(operand.shape)) {
         fact_("widened", {base});
       }
     }
@@ -174,8 +177,8 @@ class StoreFacts {
       if (NumElements(table_.values[operand].shape) < elements) continue;
       const Again& below = again_[operand];
       again.seconds += below.seconds;
-      again.several |= below.several ||
-                       (again.from >= 0 && below.from >= 0 && again.from != below.from);
+      again.several |=
+          below.several || (again.from >= 0 && below.from >= 0 && again.from != below.from);
       if (below.from >= 0) again.from = below.from;
     }
   }
@@ -208,9 +211,9 @@ class StoreFacts {
 
 }  // namespace
 
-void AssertStoreFacts(const ValueTable& table, const Step& step, const std::set<ValueId>& kept,
-                      bool fuse, const ElementCosts& costs, const AssertFact& fact) {
-  StoreFacts(table, costs, fact).Assert(step, kept, fuse);
+uint64_t AssertStoreFacts(const ValueTable& table, const Step& step, const std::set<ValueId>& kept,
+                          bool fuse, const ElementCosts& costs, const AssertFact& fact) {
+  return StoreFacts(table, costs, fact).Assert(step, kept, fuse);
 }
 
 }  // namespace l3c::l0::lower

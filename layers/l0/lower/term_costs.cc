@@ -14,12 +14,26 @@ using tensor::NumElements;
 namespace {
 
 enum Term : size_t {
-  kLoadTerm, kHoistTerm, kLeafTerm, kUnaryTerm, kBinaryTerm, kTernaryTerm, kViewTerm, kFoldTerm,
-  kDotTerm, kRowTerm, kStoreTerm, kBesideTerm, kRunTerm, kWriteTerm, kCopyTerm,
+  kLoadTerm,
+  kHoistTerm,
+  kLeafTerm,
+  kUnaryTerm,
+  kBinaryTerm,
+  kTernaryTerm,
+  kViewTerm,
+  kFoldTerm,
+  kDotTerm,
+  kRowTerm,
+  kScatterTerm,
+  kStoreTerm,
+  kBesideTerm,
+  kRunTerm,
+  kWriteTerm,
+  kCopyTerm,
 };
-constexpr const char* kTermNames[] = {"Load", "Hoist", "Leaf",  "Unary",  "Binary",
-                                      "Ternary", "View", "Fold", "Dot",   "Row",
-                                      "Store", "Beside", "Run",  "Write", "Copy"};
+constexpr const char* kTermNames[] = {"Load",   "Hoist", "Leaf",  "Unary", "Binary",  "Ternary",
+                                      "View",   "Fold",  "Dot",   "Row",   "Scatter", "Store",
+                                      "Beside", "Run",   "Write", "Copy"};
 
 Evidence EvidenceOf(std::string_view name) {
   for (Evidence e : {Evidence::kMeasured, Evidence::kInterpolated, Evidence::kExtrapolated}) {
@@ -33,8 +47,12 @@ Evidence EvidenceOf(std::string_view name) {
 TermCosts::TermCosts(const egraph::EGraph& graph, const ValueTable& table,
                      const CandidateSet& candidates, const std::vector<DotForm>& forms,
                      const KernelCostModel& costs, DefinitionAt definition_at)
-    : table_(table), candidates_(candidates), forms_(forms), costs_(costs),
-      definition_at_(std::move(definition_at)), evidence_(EvidenceOf(costs.evidence())) {
+    : table_(table),
+      candidates_(candidates),
+      forms_(forms),
+      costs_(costs),
+      definition_at_(std::move(definition_at)),
+      evidence_(EvidenceOf(costs.evidence())) {
   for (const char* name : kTermNames) functions_.push_back(graph.FindFunction(name));
   for (uint32_t k = 0; k < candidates.kernels.size(); ++k) {
     for (uint32_t c = 0; c < candidates.kernels[k].contexts.size(); ++c) owner_.emplace_back(k, c);
@@ -49,9 +67,16 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
   const auto arg = [&](size_t i) { return graph.AsI64(view.NodeArgs(node)[i]); };
   CostVector cost;
   switch (term) {
-    case kLoadTerm: return Load(arg(0), arg(1));
-    case kUnaryTerm: case kBinaryTerm: case kTernaryTerm: return Compute(arg(0), arg(1), false);
-    case kRowTerm: return Compute(arg(0), arg(1), true);
+    case kLoadTerm:
+      return Load(arg(0), arg(1));
+    case kUnaryTerm:
+    case kBinaryTerm:
+    case kTernaryTerm:
+      return Compute(arg(0), arg(1), false);
+    case kRowTerm:
+      return Compute(arg(0), arg(1), true);
+    case kScatterTerm:
+      return Scatter(arg(0), arg(1));
     case kFoldTerm: {
       // One addition a point of the pass.
       const auto [v, d] = definition_at_(arg(0));
@@ -59,9 +84,9 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       const Candidate& kernel = candidates_.kernels[k];
       const Width width = WidthOf(kernel, c);
       const double points = kernel.contexts[c].points;
-      const double seconds = costs_.ComputeSeconds({table_.values[v].definitions[d].op,
-                                                    table_.values[v].dtype, points, width.lanes,
-                                                    width.blocks});
+      const double seconds =
+          costs_.ComputeSeconds({table_.values[v].definitions[d].op, table_.values[v].dtype, points,
+                                 width.lanes, width.blocks});
       return cost.Set(kTime, seconds, evidence_).Set(kFlops, points, evidence_);
     }
     case kDotTerm: {
@@ -70,14 +95,21 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       const double k = static_cast<double>(
           table_.values[table_.values[v].definitions[d].inputs[0]].shape.back());
       return cost.Set(kTime, form.seconds, evidence_)
-          .Set(kBytes, static_cast<double>(Bytes(table_.values[form.left]) +
-                                           Bytes(table_.values[form.right])), evidence_)
-          .Set(kFlops, 2 * k * static_cast<double>(NumElements(table_.values[v].shape)),
-               evidence_);
+          .Set(kBytes,
+               static_cast<double>(Bytes(table_.values[form.left]) +
+                                   Bytes(table_.values[form.right])),
+               evidence_)
+          .Set(kFlops, 2 * k * static_cast<double>(NumElements(table_.values[v].shape)), evidence_);
     }
-    case kStoreTerm: case kBesideTerm: case kWriteTerm: return Stored(arg(0), arg(1));
-    case kRunTerm:
-      return cost.Set(kTime, costs_.LaunchSeconds(), evidence_).Set(kLaunches, 1, evidence_);
+    case kStoreTerm:
+    case kBesideTerm:
+    case kWriteTerm:
+      return Stored(arg(0), arg(1));
+    case kRunTerm: {
+      const Candidate& kernel = candidates_.kernels[static_cast<size_t>(arg(0))];
+      return cost.Set(kTime, costs_.LaunchSeconds(WidthOf(kernel, 0).blocks), evidence_)
+          .Set(kLaunches, 1, evidence_);
+    }
     case kCopyTerm: {
       const Value& value = table_.values[static_cast<size_t>(arg(0))];
       AccessWork work;
@@ -86,12 +118,13 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       work.element = static_cast<int>(tensor::SizeOf(value.dtype));
       work.lanes = costs_.target().lanes;
       const double seconds =
-          costs_.LoadSeconds(work) + costs_.StoreSeconds(work) + costs_.LaunchSeconds();
+          costs_.LoadSeconds(work) + costs_.StoreSeconds(work) + costs_.LaunchSeconds(1);
       return cost.Set(kTime, seconds, evidence_)
           .Set(kLaunches, 1, evidence_)
           .Set(kBytes, 2 * work.bytes, evidence_);
     }
-    default: return cost;  // names what is there already
+    default:
+      return cost;  // names what is there already
   }
 }
 
@@ -202,17 +235,34 @@ CostVector TermCosts::Compute(int64_t number, int64_t c, bool row) const {
     work.points = points;
     work.element = static_cast<int>(tensor::SizeOf(value.dtype));
     work.bytes = points * work.element;
-    work.buffer = static_cast<double>(
-        Bytes(table_.values[value.definitions[d].inputs[0]]));
+    work.buffer = static_cast<double>(Bytes(table_.values[value.definitions[d].inputs[0]]));
     work.pattern = value.shape.size() > 1 ? Pattern::kContiguous : Pattern::kStrided;
     work.lanes = lanes;
     work.blocks = width.blocks;
-    return cost.Set(kTime, costs_.LoadSeconds(work), evidence_)
-        .Set(kBytes, work.bytes, evidence_);
+    return cost.Set(kTime, costs_.LoadSeconds(work), evidence_).Set(kBytes, work.bytes, evidence_);
   }
-  const double seconds = costs_.ComputeSeconds(
-      {value.definitions[d].op, value.dtype, points, lanes, width.blocks});
+  const double seconds =
+      costs_.ComputeSeconds({value.definitions[d].op, value.dtype, points, lanes, width.blocks});
   return cost.Set(kTime, seconds, evidence_).Set(kFlops, points, evidence_);
+}
+
+// Each element is read, added to and written, row after row; the root's zeros are its store.
+CostVector TermCosts::Scatter(int64_t number, int64_t c) const {
+  const auto [v, d] = definition_at_(number);
+  const Candidate& kernel = candidates_.kernels[owner_[static_cast<size_t>(c)].first];
+  const Value& value = table_.values[v];
+  const Value& updates = table_.values[value.definitions[d].inputs[1]];
+  AccessWork work;
+  work.points = static_cast<double>(NumElements(updates.shape));
+  work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+  work.buffer = static_cast<double>(Bytes(value));
+  work.bytes = work.points * work.element;
+  work.lanes = WidthOf(kernel, 0).lanes;
+  const double seconds = costs_.LoadSeconds(work) + costs_.StoreSeconds(work);
+  CostVector cost;
+  return cost.Set(kTime, seconds, evidence_)
+      .Set(kBytes, 2 * work.bytes, evidence_)
+      .Set(kFlops, work.points, evidence_);
 }
 
 CostVector TermCosts::Stored(int64_t v, int64_t k) const {

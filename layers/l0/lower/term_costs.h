@@ -36,6 +36,7 @@ class TermCosts : public egraph::CostModel {
   Width WidthOf(const Candidate& kernel, uint32_t context) const;
   egraph::CostVector Load(int64_t v, int64_t c) const;
   egraph::CostVector Compute(int64_t d, int64_t c, bool row) const;
+  egraph::CostVector Scatter(int64_t d, int64_t c) const;
   egraph::CostVector Stored(int64_t v, int64_t k) const;
 
   std::vector<egraph::FunctionId> functions_;

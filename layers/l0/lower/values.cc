@@ -59,36 +59,21 @@ struct Spelling {
   Tail tail;
 };
 constexpr Spelling kSpellings[] = {
-    {Op::kInput, "Input", 0, Tail::kName},
-    {Op::kConst, "Number", 0, Tail::kNumber},
-    {Op::kIota, "Iota", 0, Tail::kIota},
-    {Op::kRandom, "Random", 1, Tail::kInts},
-    {Op::kAdd, "Add", 2, Tail::kNone},
-    {Op::kMul, "Mul", 2, Tail::kNone},
-    {Op::kNeg, "Neg", 1, Tail::kNone},
-    {Op::kRecip, "Recip", 1, Tail::kNone},
-    {Op::kMax, "Max", 2, Tail::kNone},
-    {Op::kMod, "Mod", 2, Tail::kNone},
-    {Op::kExp2, "Exp2", 1, Tail::kNone},
-    {Op::kLog2, "Log2", 1, Tail::kNone},
-    {Op::kSin, "Sin", 1, Tail::kNone},
-    {Op::kSqrt, "Sqrt", 1, Tail::kNone},
-    {Op::kCmpLt, "CmpLt", 2, Tail::kNone},
-    {Op::kCmpNe, "CmpNe", 2, Tail::kNone},
-    {Op::kWhere, "Where", 3, Tail::kNone},
-    {Op::kCast, "Cast", 1, Tail::kDType},
-    {Op::kBitcast, "Bitcast", 1, Tail::kDType},
-    {Op::kReduceSum, "Sum", 1, Tail::kInts},
-    {Op::kReduceMax, "Maximum", 1, Tail::kInts},
-    {Op::kMatmul, "Matmul", 2, Tail::kNone},
-    {Op::kReshape, "Reshape", 1, Tail::kInts},
-    {Op::kPermute, "Permute", 1, Tail::kInts},
-    {Op::kExpand, "Expand", 1, Tail::kInts},
-    {Op::kPad, "Pad", 1, Tail::kInts},
-    {Op::kSlice, "Slice", 1, Tail::kInts},
-    {Op::kFlip, "Flip", 1, Tail::kInts},
-    {Op::kGather, "Gather", 2, Tail::kNone},
-    {Op::kScatterAdd, "ScatterAdd", 2, Tail::kInts},
+    {Op::kInput, "Input", 0, Tail::kName},       {Op::kConst, "Number", 0, Tail::kNumber},
+    {Op::kIota, "Iota", 0, Tail::kIota},         {Op::kRandom, "Random", 1, Tail::kInts},
+    {Op::kAdd, "Add", 2, Tail::kNone},           {Op::kMul, "Mul", 2, Tail::kNone},
+    {Op::kNeg, "Neg", 1, Tail::kNone},           {Op::kRecip, "Recip", 1, Tail::kNone},
+    {Op::kMax, "Max", 2, Tail::kNone},           {Op::kMod, "Mod", 2, Tail::kNone},
+    {Op::kExp2, "Exp2", 1, Tail::kNone},         {Op::kLog2, "Log2", 1, Tail::kNone},
+    {Op::kSin, "Sin", 1, Tail::kNone},           {Op::kSqrt, "Sqrt", 1, Tail::kNone},
+    {Op::kCmpLt, "CmpLt", 2, Tail::kNone},       {Op::kCmpNe, "CmpNe", 2, Tail::kNone},
+    {Op::kWhere, "Where", 3, Tail::kNone},       {Op::kCast, "Cast", 1, Tail::kDType},
+    {Op::kBitcast, "Bitcast", 1, Tail::kDType},  {Op::kReduceSum, "Sum", 1, Tail::kInts},
+    {Op::kReduceMax, "Maximum", 1, Tail::kInts}, {Op::kMatmul, "Matmul", 2, Tail::kNone},
+    {Op::kReshape, "Reshape", 1, Tail::kInts},   {Op::kPermute, "Permute", 1, Tail::kInts},
+    {Op::kExpand, "Expand", 1, Tail::kInts},     {Op::kPad, "Pad", 1, Tail::kInts},
+    {Op::kSlice, "Slice", 1, Tail::kInts},       {Op::kFlip, "Flip", 1, Tail::kInts},
+    {Op::kGather, "Gather", 2, Tail::kNone},     {Op::kScatterAdd, "ScatterAdd", 2, Tail::kInts},
 };
 
 const Spelling& SpellingOf(Op op) {
@@ -134,8 +119,14 @@ std::optional<double> FoldConstant(const tensor::Graph& graph, NodeId id,
   const tensor::Node& node = graph.node(id);
   if (node.dtype != DType::kF32 && node.dtype != DType::kF64) return std::nullopt;
   switch (node.op) {
-    case Op::kAdd: case Op::kMul: case Op::kNeg: case Op::kRecip: case Op::kSqrt: break;
-    default: return std::nullopt;
+    case Op::kAdd:
+    case Op::kMul:
+    case Op::kNeg:
+    case Op::kRecip:
+    case Op::kSqrt:
+      break;
+    default:
+      return std::nullopt;
   }
   if (!node.shape.empty()) return std::nullopt;
   tensor::Graph small;
@@ -178,9 +169,14 @@ class Encoder {
         for (NodeId input : node.inputs) args.push_back(classes[input]);
       }
       switch (SpellingOf(op).tail) {
-        case Tail::kNone: break;
-        case Tail::kInts: args.push_back(graph_.String(JoinInts(node.attr.ints))); break;
-        case Tail::kDType: args.push_back(graph_.String(DTypeText(node.attr.dtype))); break;
+        case Tail::kNone:
+          break;
+        case Tail::kInts:
+          args.push_back(graph_.String(JoinInts(node.attr.ints)));
+          break;
+        case Tail::kDType:
+          args.push_back(graph_.String(DTypeText(node.attr.dtype)));
+          break;
         case Tail::kNumber:
           args.push_back(graph_.F64(*constants[id]));
           args.push_back(graph_.String(DTypeText(node.dtype)));
@@ -190,7 +186,9 @@ class Encoder {
           args.push_back(graph_.I64(node.attr.axis));
           args.push_back(graph_.String(DTypeText(node.dtype)));
           break;
-        case Tail::kName: args.push_back(graph_.String(node.name)); break;
+        case Tail::kName:
+          args.push_back(graph_.String(node.name));
+          break;
       }
       classes[id] = graph_.Add(functions_.at(op), args);
       graph_.Set(shape_, {classes[id]}, graph_.String(JoinInts(node.shape)));
@@ -288,9 +286,14 @@ class Decoder {
       Frame& frame = stack.back();
       std::vector<ClassInfo::Row>& rows = info_[frame.c].rows;
       if (frame.row == rows.size()) {
-        Finish(frame.c, frame.kept);
-        state_[frame.c] = kDone;
+        const uint32_t c = frame.c;
+        const bool defined = !frame.kept.empty();
+        Finish(c, frame.kept);
         stack.pop_back();
+        // Without a definition for now: all lead back to what is open. Somebody who needs the class
+        // later, when that is done, tries again.
+        state_[c] = defined ? kDone : 0;
+        if (!defined && !stack.empty()) stack.back().cyclic = true;
         continue;
       }
       const ClassInfo::Row& row = rows[frame.row];
@@ -306,8 +309,6 @@ class Decoder {
         open(child);
       } else if (state_[child] == kOpen) {
         frame.cyclic = true;
-      } else if (!number_.contains(child)) {
-        frame.cyclic = true;  // all its definitions were cyclic
       } else {
         ++frame.operand;
       }
@@ -324,8 +325,11 @@ class Decoder {
       const int n = row->spelling->operands;
       for (int i = 0; i < n; ++i) definition.inputs.push_back(number_.at(row->args[i].bits));
       switch (row->spelling->tail) {
-        case Tail::kNone: break;
-        case Tail::kInts: definition.attr.ints = SplitInts(graph_.AsString(row->args[n])); break;
+        case Tail::kNone:
+          break;
+        case Tail::kInts:
+          definition.attr.ints = SplitInts(graph_.AsString(row->args[n]));
+          break;
         case Tail::kDType:
           definition.attr.dtype = *tensor::ParseDType(graph_.AsString(row->args[n]));
           break;
@@ -338,7 +342,9 @@ class Decoder {
           definition.attr.axis = graph_.AsI64(row->args[1]);
           definition.attr.dtype = *tensor::ParseDType(graph_.AsString(row->args[2]));
           break;
-        case Tail::kName: value.input = input_of_.at(graph_.AsString(row->args[0])); break;
+        case Tail::kName:
+          value.input = input_of_.at(graph_.AsString(row->args[0]));
+          break;
       }
       value.definitions.push_back(std::move(definition));
     }
@@ -391,8 +397,11 @@ void DeclareValues(EGraph& graph) {
   for (const Spelling& s : kSpellings) {
     std::vector<SortId> inputs(static_cast<size_t>(s.operands), val);
     switch (s.tail) {
-      case Tail::kNone: break;
-      case Tail::kInts: case Tail::kDType: case Tail::kName:
+      case Tail::kNone:
+        break;
+      case Tail::kInts:
+      case Tail::kDType:
+      case Tail::kName:
         inputs.push_back(egraph::kString);
         break;
       case Tail::kNumber:

@@ -1,9 +1,9 @@
 // The values of a step and the ways to define each: the tensor program after the algebra rules.
 //
-// A step's graph is written into the e-graph as terms of the sort Val, equal terms falling together;
-// rewrites/algebra.egg adds equal definitions. What comes back is a table of values in topological
-// order, each with one or more definitions over earlier values. From here on a value is its number,
-// and the order of the numbers is the order in which kernels are placed (candidates.h).
+// A step's graph is written into the e-graph as terms of the sort Val, equal terms falling
+// together; rewrites/algebra.egg adds equal definitions. What comes back is a table of values in
+// topological order, each with one or more definitions over earlier values. From here on a value is
+// its number, and the order of the numbers is the order in which kernels are placed (candidates.h).
 //
 //   Val terms: (Input name) (Number x dtype) (Iota shape axis dtype) (Random key shape)
 //              (Add a b) … (Where c a b) (Cast a dtype) (Bitcast a dtype)
@@ -39,8 +39,8 @@ struct Value {
   std::vector<Definition> definitions;  // the source's own first
   std::string name;                     // of its `let`; of the first when several fell together
   support::Span span;
-  int32_t input = -1;                   // index into Step::inputs
-  egraph::Value class_id;               // of the sort Val
+  int32_t input = -1;      // index into Step::inputs
+  egraph::Value class_id;  // of the sort Val
 };
 
 struct ValueTable {

@@ -152,7 +152,7 @@ TEST(L1LowerTest, FailuresNameTheirCause) {
   LowerOptions options = MnistOptions();
   options.data.clear();
   EXPECT_EQ(FailureText(Lower(module, options)),
-            "error[resource-bound]: no candidates: nothing is known about the files of data "
+            "error[resource-bound]: NoCandidates: nothing is known about the files of data "
             "'mnist'\nfix: say where they are: --data mnist=DIR\n");
   options = MnistOptions();
   options.data["mnist"].rows["train"] = 0;

@@ -48,6 +48,13 @@ LoweringResult<Module> Lower(std::string_view text, const LoweringOptions& optio
   return LowerToL2(ReadSpec(text), {}, options);
 }
 
+// Without the runners-up, which most tests do not read.
+LoweringOptions WinnerOnly() {
+  LoweringOptions options;
+  options.budget.top = 1;
+  return options;
+}
+
 // The parts of a method that the documentation's trace shows.
 std::string MethodOf(const LoweringResult<Module>& result) {
   if (!result.ok()) return std::string(search::FailureName(*result.failure));
@@ -97,7 +104,8 @@ TEST(L2Search, TheChoiceIsNoKnifesEdge) {
       priors.*figure *= by;
       LowerConstraints constraints;
       constraints.priors = &priors;
-      EXPECT_EQ(MethodOf(LowerToL2(spec, constraints, {})), kTrace) << by << " " << priors.*figure;
+      EXPECT_EQ(MethodOf(LowerToL2(spec, constraints, WinnerOnly())), kTrace)
+          << by << " " << priors.*figure;
     }
   }
   // Nor by any one factor: each may count a third less than it does.
@@ -123,7 +131,7 @@ TEST(L2Search, TheChoiceIsNoKnifesEdge) {
   for (const Priors& priors : changed) {
     LowerConstraints constraints;
     constraints.priors = &priors;
-    EXPECT_EQ(MethodOf(LowerToL2(spec, constraints, {})), kTrace);
+    EXPECT_EQ(MethodOf(LowerToL2(spec, constraints, WinnerOnly())), kTrace);
   }
 }
 
@@ -142,20 +150,20 @@ TEST(L2Search, BoundsAreKept) {
 }
 
 TEST(L2Search, SameInputSameBytes) {
-  const auto a = Lower(testing::kMnistSpec);
-  const auto b = Lower(testing::kMnistSpec);
+  const auto a = Lower(testing::kMnistSpec, WinnerOnly());
+  const auto b = Lower(testing::kMnistSpec, WinnerOnly());
   EXPECT_EQ(PrintModule(a.best()), PrintModule(b.best()));
   EXPECT_EQ(search::RenderExplanationJson(a.explanation),
             search::RenderExplanationJson(b.explanation));
 }
 
 TEST(L2Search, ForcingALoserGivesItAtTheCostThatWasExplained) {
-  const auto result = Lower(testing::kMnistSpec);
+  const auto result = Lower(testing::kMnistSpec, WinnerOnly());
   size_t forced = 0;
   for (const search::Decision& decision : result.explanation.decisions) {
     EXPECT_FALSE(decision.rules.empty()) << decision.id;
     for (const search::Loser& loser : decision.losers) {
-      LoweringOptions options;
+      LoweringOptions options = WinnerOnly();
       options.forced[decision.id] = loser.label;
       const auto again = Lower(testing::kMnistSpec, options);
       ASSERT_TRUE(again.ok()) << decision.id << " = " << loser.label;
@@ -179,7 +187,7 @@ TEST(L2Search, GreedyIsNoBetterAndOffIsNoBetterThanGreedy) {
   for (const char* properties : {"depth(3), width(512), param_budget(500K)", "depth(4)", ""}) {
     double last = 0;
     for (search::Mode mode : {search::Mode::kEGraph, search::Mode::kGreedy, search::Mode::kOff}) {
-      LoweringOptions options;
+      LoweringOptions options = WinnerOnly();
       options.mode = mode;
       const auto result = Lower(MnistWith(properties), options);
       ASSERT_TRUE(result.ok());

@@ -1,6 +1,7 @@
 // Parsing and printing of L2: the documentation's text is canonical, and canonical text is stable.
 #include <gtest/gtest.h>
 
+#include <random>
 #include <stdexcept>
 #include <string>
 
@@ -164,6 +165,46 @@ TEST(L2Text, DeepNestingAndGarbageAreErrorsNotCrashes) {
   EXPECT_NE(Errors(Mnist("methods for classify { loss: [[[[ }")), "");
   EXPECT_NE(Errors(Mnist("methods for")), "");
   EXPECT_NE(Errors(Mnist("methods for classify {")), "");
+}
+
+// Pieces cut, doubled and swapped: whatever is accepted prints to text that reads back the same.
+TEST(L2Text, MutatedTextIsRefusedOrRoundTrips) {
+  std::mt19937 random(5);
+  const std::string base = Mnist();
+  const size_t body = base.find("methods");
+  int accepted = 0;
+  for (int trial = 0; trial < 2000; ++trial) {
+    std::string text = base;
+    for (int edit = 0; edit < 1 + trial % 3; ++edit) {
+      const size_t at = body + random() % (text.size() - body);
+      const size_t length = 1 + random() % 12;
+      switch (random() % 3) {
+        case 0:
+          text.erase(at, length);
+          break;
+        case 1:
+          text.insert(at, text.substr(body + random() % (text.size() - body), length));
+          break;
+        default:
+          text[at] = "0123456789()[]{},:x#/\"\n -"[random() % 26];
+      }
+      if (text.size() <= body) text = base;
+    }
+    support::SourceFile source("fuzz.l2", text);
+    support::Diagnostics diagnostics(&source);
+    const auto module = ParseModule(source, diagnostics);
+    EXPECT_EQ(module.has_value(), !diagnostics.has_errors()) << text;
+    if (!module) continue;
+    Verify(*module, diagnostics);
+    ++accepted;
+    const std::string printed = PrintModule(*module);
+    support::SourceFile again_source("again.l2", printed);
+    support::Diagnostics again_diagnostics(&again_source);
+    const auto again = ParseModule(again_source, again_diagnostics);
+    ASSERT_TRUE(again.has_value()) << text << again_diagnostics.Render(false);
+    EXPECT_EQ(PrintModule(*again), printed);
+  }
+  EXPECT_GT(accepted, 50);
 }
 
 }  // namespace

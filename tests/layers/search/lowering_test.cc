@@ -18,12 +18,12 @@ std::string Report(const SearchFailure& failure) {
 TEST(Lowering, FailuresNameTheirCauseAndTheWayOut) {
   const support::Span budget = {23, 39};
   const std::string none = Report(NoCandidates{"the smallest has 7850", "raise it", budget});
-  EXPECT_NE(none.find("a.l3:1:24: error[resource-bound]: no candidates: the smallest has 7850"),
+  EXPECT_NE(none.find("a.l3:1:24: error[resource-bound]: NoCandidates: the smallest has 7850"),
             std::string::npos)
       << none;
   EXPECT_NE(none.find("fix: raise it"), std::string::npos) << none;
   const std::string many = Report(TooManyCandidates{20000, "depth(9)", "write depth(8)", {}});
-  EXPECT_NE(many.find("a.l3:1:1: error[resource-bound]: too many candidates: 20000"),
+  EXPECT_NE(many.find("a.l3:1:1: error[resource-bound]: TooManyCandidates: 20000"),
             std::string::npos)
       << many;
   EXPECT_NE(many.find("depth(9) is the loosest constraint"), std::string::npos) << many;

@@ -30,8 +30,8 @@ TEST(PackSlots, NeverOverlapsLiveSlots) {
       EXPECT_EQ(slots[i].offset % 64, 0);
       EXPECT_LE(slots[i].offset + slots[i].size, packing.size);
       for (size_t j = i + 1; j < n; ++j) {
-        const bool meet = slots[i].first_use <= slots[j].last_use &&
-                          slots[j].first_use <= slots[i].last_use;
+        const bool meet =
+            slots[i].first_use <= slots[j].last_use && slots[j].first_use <= slots[i].last_use;
         const bool share = slots[i].offset < slots[j].offset + slots[j].size &&
                            slots[j].offset < slots[i].offset + slots[i].size;
         EXPECT_FALSE(meet && share);

@@ -25,6 +25,7 @@ class ProgramMaker {
     Input("x", {m, n});
     Input("y", {n, k});
     Input("b", {n});
+    labels_ = g_.AddInput("labels", tensor::DType::kU8, {m});
     NodeId s = Input("s_w", {n, k});
     NodeId t = Input("s_v", {m, n});
     NodeId c = Input("s_step", {});
@@ -70,12 +71,24 @@ class ProgramMaker {
     const NodeId a = Any();
     const Shape shape = g_.node(a).shape;
     const size_t rank = shape.size();
-    switch (engine_() % 14) {
-      case 0: case 1: Keep(g_.Add(Op::kAdd, {a, Like(shape)})); break;
-      case 2: case 3: Keep(g_.Add(Op::kMul, {a, Like(shape)})); break;
-      case 4: Keep(g_.Add(Op::kMax, {a, Like(shape)})); break;
-      case 5: Keep(Tame(a)); break;
-      case 6: Keep(g_.Add(Op::kExp2, {Tame(a)})); break;
+    switch (engine_() % 18) {
+      case 0:
+      case 1:
+        Keep(g_.Add(Op::kAdd, {a, Like(shape)}));
+        break;
+      case 2:
+      case 3:
+        Keep(g_.Add(Op::kMul, {a, Like(shape)}));
+        break;
+      case 4:
+        Keep(g_.Add(Op::kMax, {a, Like(shape)}));
+        break;
+      case 5:
+        Keep(Tame(a));
+        break;
+      case 6:
+        Keep(g_.Add(Op::kExp2, {Tame(a)}));
+        break;
       case 7:
         Keep(g_.Add(Op::kWhere, {g_.Add(Op::kCmpLt, {a, Like(shape)}), a, Like(shape)}));
         break;
@@ -120,6 +133,44 @@ class ProgramMaker {
         Keep(g_.Expand(a, grown));
         break;
       }
+      case 14: {
+        // One-hot rows, as a classifier's loss has them.
+        const int64_t classes = 4;
+        const NodeId c = g_.Cast(labels_, tensor::DType::kI32);
+        const int64_t rows = g_.node(c).shape[0];
+        tensor::Attributes iota;
+        iota.ints = {rows, classes};
+        iota.axis = 1;
+        iota.dtype = tensor::DType::kI32;
+        const NodeId wide = g_.Expand(g_.Reshape(c, {rows, 1}), {rows, classes});
+        const NodeId other = g_.Add(Op::kCmpNe, {g_.Add(Op::kIota, {}, iota), wide});
+        Keep(g_.Add(Op::kWhere, {other, g_.Full(0, {rows, classes}), Like({rows, classes})}));
+        break;
+      }
+      case 15: {
+        if (rank == 0) break;
+        // Rows of a table, taken by number.
+        const NodeId index = g_.Cast(labels_, tensor::DType::kI32);
+        Keep(g_.Add(Op::kGather, {a, index}));
+        break;
+      }
+      case 17: {
+        // Rows added up by number, some of them out of range.
+        const NodeId index = g_.Cast(labels_, tensor::DType::kI32);
+        if (rank == 0 || shape[0] != g_.node(index).shape[0]) break;
+        tensor::Attributes attr;
+        attr.ints = shape;
+        attr.ints[0] = 3;
+        Keep(Tame(g_.Add(Op::kScatterAdd, {index, a}, attr)));
+        break;
+      }
+      case 16: {
+        // Through wider arithmetic and back, and a cast to integers.
+        const NodeId wide = g_.Cast(Tame(a), tensor::DType::kF64);
+        const NodeId sum = g_.Add(Op::kAdd, {wide, g_.Add(Op::kMul, {wide, wide})});
+        Keep(g_.Cast(sum, tensor::DType::kF32));
+        break;
+      }
       case 13: {
         if (rank == 0) break;
         tensor::Attributes attr;
@@ -146,14 +197,15 @@ class ProgramMaker {
   std::mt19937_64 engine_;
   Graph g_;
   std::vector<NodeId> values_;
+  NodeId labels_ = 0;
 };
 
 class RandomPrograms : public testing::TestWithParam<search::Mode> {};
 
 TEST_P(RandomPrograms, ComputeWhatTheyMean) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    const Graph graph = ProgramMaker(seed).Make(3 + static_cast<int>(seed % 14));
+    const Graph graph = ProgramMaker(seed).Make(3 + static_cast<int>(seed % 22));
     ExpectSameAsInterpreter(graph, {.mode = GetParam()}, seed);
     if (HasFatalFailure() || HasNonfatalFailure()) return;
   }
@@ -162,7 +214,9 @@ TEST_P(RandomPrograms, ComputeWhatTheyMean) {
 INSTANTIATE_TEST_SUITE_P(Modes, RandomPrograms,
                          testing::Values(search::Mode::kOff, search::Mode::kGreedy,
                                          search::Mode::kEGraph),
-                         [](const auto& mode) { return std::string(search::ModeName(mode.param)); });
+                         [](const auto& mode) {
+                           return std::string(search::ModeName(mode.param));
+                         });
 
 }  // namespace
 }  // namespace l3c::l0::lower

@@ -75,7 +75,8 @@ std::optional<LoweredForTest> LowerForTest(const tensor::Graph& graph, const Tes
     return std::nullopt;
   }
   lowered.chosen = std::move(*chosen);
-  lowered.plan = PlanStep(lowered.step, lowered.chosen, costs, choose, lowered.explanation, failure);
+  lowered.plan =
+      PlanStep(lowered.step, lowered.chosen, costs, choose, lowered.explanation, failure);
   if (failure) {
     if (!failure_text) ADD_FAILURE() << "no schedule";
     return std::nullopt;
@@ -92,11 +93,24 @@ std::vector<unsigned char> ToBytes(const Array& a) {
     unsigned char* at = bytes.data() + static_cast<size_t>(i) * tensor::SizeOf(a.dtype);
     auto put = [&](auto value) { std::memcpy(at, &value, sizeof value); };
     switch (a.dtype) {
-      case DType::kF32: put(static_cast<float>(a.floats[i])); break;
-      case DType::kF64: put(a.floats[i]); break;
-      case DType::kBool: case DType::kU8: put(static_cast<uint8_t>(a.ints[i])); break;
-      case DType::kI32: case DType::kU32: put(static_cast<int32_t>(a.ints[i])); break;
-      case DType::kI64: case DType::kU64: put(a.ints[i]); break;
+      case DType::kF32:
+        put(static_cast<float>(a.floats[i]));
+        break;
+      case DType::kF64:
+        put(a.floats[i]);
+        break;
+      case DType::kBool:
+      case DType::kU8:
+        put(static_cast<uint8_t>(a.ints[i]));
+        break;
+      case DType::kI32:
+      case DType::kU32:
+        put(static_cast<int32_t>(a.ints[i]));
+        break;
+      case DType::kI64:
+      case DType::kU64:
+        put(a.ints[i]);
+        break;
     }
   }
   return bytes;
@@ -112,12 +126,26 @@ Array FromBytes(const std::vector<unsigned char>& bytes, DType dtype, const tens
       return value;
     };
     switch (dtype) {
-      case DType::kF32: a.floats[i] = get(float{}); break;
-      case DType::kF64: a.floats[i] = get(double{}); break;
-      case DType::kBool: case DType::kU8: a.ints[i] = get(uint8_t{}); break;
-      case DType::kI32: a.ints[i] = get(int32_t{}); break;
-      case DType::kU32: a.ints[i] = get(uint32_t{}); break;
-      case DType::kI64: case DType::kU64: a.ints[i] = get(int64_t{}); break;
+      case DType::kF32:
+        a.floats[i] = get(float{});
+        break;
+      case DType::kF64:
+        a.floats[i] = get(double{});
+        break;
+      case DType::kBool:
+      case DType::kU8:
+        a.ints[i] = get(uint8_t{});
+        break;
+      case DType::kI32:
+        a.ints[i] = get(int32_t{});
+        break;
+      case DType::kU32:
+        a.ints[i] = get(uint32_t{});
+        break;
+      case DType::kI64:
+      case DType::kU64:
+        a.ints[i] = get(int64_t{});
+        break;
     }
   }
   return a;
@@ -146,8 +174,8 @@ std::vector<Array> RunLowered(const LoweredForTest& lowered, const std::vector<A
     for (size_t p = 0; p < launch.bindings.size(); ++p) {
       const Param& param = launch.kernel.params[p];
       std::vector<unsigned char>& bytes = memory[launch.bindings[p]];
-      const size_t size = static_cast<size_t>(tensor::NumElements(param.shape)) *
-                          tensor::SizeOf(param.dtype);
+      const size_t size =
+          static_cast<size_t>(tensor::NumElements(param.shape)) * tensor::SizeOf(param.dtype);
       if (bytes.size() != size) {
         EXPECT_EQ(param.access, Access::kOut) << "read before written: " << param.name;
         bytes.assign(size, 0xff);
@@ -180,8 +208,8 @@ std::vector<Array> RunLowered(const LoweredForTest& lowered, const std::vector<A
       binding.state = static_cast<int32_t>(output.state);
       outputs.push_back(FromBytes(memory.at(binding), value.dtype, value.shape));
     } else {
-      outputs.push_back(FromBytes(memory.at(stored(lowered.plan.reports[o])), value.dtype,
-                                  value.shape));
+      outputs.push_back(
+          FromBytes(memory.at(stored(lowered.plan.reports[o])), value.dtype, value.shape));
     }
   }
   return outputs;
@@ -206,8 +234,7 @@ void ExpectSameAsInterpreter(const tensor::Graph& graph, const TestOptions& opti
   const auto lowered = LowerForTest(graph, options);
   if (!lowered) return;
   const std::vector<Array> inputs = RandomInputs(graph, seed);
-  const std::vector<Array> want =
-      tensor::Evaluate(graph, inputs, tensor::Precision::kOwnDType);
+  const std::vector<Array> want = tensor::Evaluate(graph, inputs, tensor::Precision::kOwnDType);
   const std::vector<Array> got = RunLowered(*lowered, inputs);
   ASSERT_EQ(got.size(), want.size());
   for (size_t o = 0; o < want.size(); ++o) {
@@ -220,7 +247,8 @@ void ExpectSameAsInterpreter(const tensor::Graph& graph, const TestOptions& opti
     }
     EXPECT_LE(std::sqrt(error), 1e-5 * std::sqrt(norm) + 1e-7)
         << "output " << graph.outputs()[o].name << ", mode " << search::ModeName(options.mode)
-        << "\n" << Describe(*lowered);
+        << "\n"
+        << Describe(*lowered);
     EXPECT_EQ(want[o].ints, got[o].ints) << "output " << graph.outputs()[o].name;
   }
 }
@@ -244,8 +272,8 @@ bool Reads(const LoweredForTest& lowered, const Launch& launch, const std::strin
     }
     if (b.state >= 0) {
       for (const StepInput& input : lowered.step.inputs) {
-        if (input.kind == StepInput::Kind::kState &&
-            static_cast<int32_t>(input.state) == b.state && input.field == name) {
+        if (input.kind == StepInput::Kind::kState && static_cast<int32_t>(input.state) == b.state &&
+            input.field == name) {
           return true;
         }
       }

@@ -13,8 +13,8 @@
 
 namespace l3c::l0::lower {
 
-// A step from a graph: inputs named "s_…" are state, others batch fields; outputs named "s_…" are the
-// new state, others are reported.
+// A step from a graph: inputs named "s_…" are state, others batch fields; outputs named "s_…" are
+// the new state, others are reported.
 Step StepOf(const tensor::Graph& graph);
 
 struct LoweredForTest {
@@ -44,8 +44,7 @@ std::vector<tensor::Array> RunLowered(const LoweredForTest& lowered,
 std::vector<tensor::Array> RandomInputs(const tensor::Graph& graph, uint64_t seed);
 
 // Lowers, runs and compares with the tensor interpreter, norm-wise 1e-5.
-void ExpectSameAsInterpreter(const tensor::Graph& graph, const TestOptions& options,
-                             uint64_t seed);
+void ExpectSameAsInterpreter(const tensor::Graph& graph, const TestOptions& options, uint64_t seed);
 
 // Kernels whose stores include a value of the name.
 std::vector<const Launch*> KernelsStoring(const LoweredForTest& lowered, const std::string& name);

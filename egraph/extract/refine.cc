@@ -1,0 +1,394 @@
+#include "egraph/extract/refine.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace l3c::egraph {
+
+Refiner::Refiner(const Extractor& extractor) : extractor_(extractor), view_(extractor.view()) {
+  const size_t classes = view_.class_count();
+  const size_t nodes = view_.node_count();
+  possible_.assign(nodes, 0);
+  // Children before parents; what is met while open closes a cycle.
+  enum : uint8_t { kUnseen, kOpen, kDone };
+  std::vector<uint8_t> state(classes, kUnseen);
+  std::vector<uint8_t> feasible(classes, 0);
+  struct Frame {
+    uint32_t c;
+    uint32_t n;
+    uint32_t child;
+  };
+  std::vector<Frame> stack;
+  for (uint32_t root = 0; root < classes; ++root) {
+    if (state[root] != kUnseen) continue;
+    state[root] = kOpen;
+    stack.push_back({root, view_.FirstNode(ClassRef{root}).index, 0});
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      const uint32_t first = view_.FirstNode(ClassRef{frame.c}).index;
+      const uint32_t count = view_.NodeCountOf(ClassRef{frame.c});
+      if (frame.n == first + count) {
+        for (uint32_t n = first; n < first + count; ++n) {
+          bool possible = Price(n) < std::numeric_limits<double>::infinity();
+          for (ClassRef child : view_.NodeChildren(ENodeRef{n})) {
+            possible = possible && child.valid() && feasible[child.index];
+          }
+          possible_[n] = possible;
+          feasible[frame.c] |= possible_[n];
+        }
+        state[frame.c] = kDone;
+        stack.pop_back();
+        continue;
+      }
+      const auto children = view_.NodeChildren(ENodeRef{frame.n});
+      if (frame.child == children.size()) {
+        ++frame.n;
+        frame.child = 0;
+        continue;
+      }
+      const ClassRef child = children[frame.child++];
+      if (!child.valid() || state[child.index] == kDone) continue;
+      if (state[child.index] == kOpen) {
+        acyclic_ = false;
+        return;
+      }
+      state[child.index] = kOpen;
+      stack.push_back({child.index, view_.FirstNode(child).index, 0});
+    }
+  }
+  std::vector<std::vector<uint32_t>> users(classes);
+  for (uint32_t n = 0; n < nodes; ++n) {
+    if (!possible_[n]) continue;
+    for (ClassRef child : view_.NodeChildren(ENodeRef{n})) {
+      std::vector<uint32_t>& of = users[child.index];
+      if (of.empty() || of.back() != n) of.push_back(n);
+    }
+  }
+  user_first_.push_back(0);
+  for (uint32_t c = 0; c < classes; ++c) {
+    users_.insert(users_.end(), users[c].begin(), users[c].end());
+    user_first_.push_back(static_cast<uint32_t>(users_.size()));
+    uint32_t sharers = 0;
+    uint32_t last = kNone;
+    for (uint32_t n : users[c]) {
+      const uint32_t user = view_.NodeClass(ENodeRef{n}).index;
+      sharers += user != last;
+      last = user;
+    }
+    if (sharers >= 2) shared_.push_back(c);
+    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+    uint32_t ways = 0;
+    for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) ways += possible_[n];
+    if (ways >= 2) choosable_.push_back(c);
+  }
+}
+
+void Refiner::Start(const Extraction& start, std::span<const ENodeRef> base) {
+  choice_.assign(view_.class_count(), kNone);
+  for (uint32_t c = 0; c < choice_.size(); ++c) {
+    const ENodeRef n = start.choice[c].valid() ? start.choice[c] : base[c];
+    choice_[c] = n.valid() ? n.index : kNone;
+    // Where neither says, any e-node that can be had.
+    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+    for (uint32_t i = first; choice_[c] == kNone && i < first + view_.NodeCountOf(ClassRef{c});
+         ++i) {
+      if (possible_[i]) choice_[c] = i;
+    }
+  }
+  uses_.assign(view_.class_count(), 0);
+  fixed_.assign(view_.class_count(), 0);
+  journal_.clear();
+  total_ = 0;
+  for (ClassRef root : start.roots) Acquire(root.index);
+}
+
+void Refiner::Acquire(uint32_t c) {
+  stack_.push_back(c);
+  while (!stack_.empty()) {
+    const uint32_t at = stack_.back();
+    stack_.pop_back();
+    ++work_;
+    if (uses_[at]++ != 0) continue;
+    reached_new_.push_back(at);
+    total_ += Price(choice_[at]);
+    for (ClassRef child : view_.NodeChildren(ENodeRef{choice_[at]})) stack_.push_back(child.index);
+  }
+}
+
+void Refiner::Release(uint32_t c) {
+  stack_.push_back(c);
+  while (!stack_.empty()) {
+    const uint32_t at = stack_.back();
+    stack_.pop_back();
+    ++work_;
+    if (--uses_[at] != 0) continue;
+    total_ -= Price(choice_[at]);
+    for (ClassRef child : view_.NodeChildren(ENodeRef{choice_[at]})) stack_.push_back(child.index);
+  }
+}
+
+// First what is new, then what is left, so that what both use stays.
+void Refiner::Swap(uint32_t c, uint32_t n) {
+  const uint32_t before = choice_[c];
+  journal_.emplace_back(c, before);
+  if (uses_[c] == 0) {
+    choice_[c] = n;
+    return;
+  }
+  for (ClassRef child : view_.NodeChildren(ENodeRef{n})) Acquire(child.index);
+  choice_[c] = n;
+  total_ += Price(n) - Price(before);
+  for (ClassRef child : view_.NodeChildren(ENodeRef{before})) Release(child.index);
+}
+
+void Refiner::Undo(size_t mark) {
+  while (journal_.size() > mark) {
+    const auto [c, before] = journal_.back();
+    Swap(c, before);
+    journal_.pop_back();  // of this swap
+    journal_.pop_back();
+  }
+}
+
+void Refiner::Settle(size_t mark_new) {
+  for (size_t i = mark_new; i < reached_new_.size() && reached_new_.size() < mark_new + 4096; ++i) {
+    const uint32_t c = reached_new_[i];
+    if (uses_[c] == 0 || fixed_[c]) continue;
+    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+    const uint32_t count = view_.NodeCountOf(ClassRef{c});
+    for (uint32_t n = first; count > 1 && n < first + count; ++n) {
+      if (!possible_[n] || n == choice_[c]) continue;
+      const double before = total_;
+      const size_t mark = journal_.size();
+      const size_t mark_inner = reached_new_.size();
+      Swap(c, n);
+      if (Less(total_, before)) continue;
+      Undo(mark);
+      reached_new_.resize(mark_inner);
+    }
+  }
+}
+
+bool Refiner::TryAgain(uint32_t c, uint64_t limit) {
+  const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+  for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
+    if (uses_[c] == 0 || n == choice_[c] || !possible_[n] || work_ > limit) continue;
+    const double before = total_;
+    const size_t mark = journal_.size();
+    reached_new_.clear();
+    const uint8_t was_fixed = std::exchange(fixed_[c], 1);
+    Swap(c, n);
+    Settle(0);
+    for (int round = 0; round < 2 && SwapRound(limit); ++round) {
+    }
+    fixed_[c] = was_fixed;
+    if (Less(total_, before)) return true;
+    Undo(mark);
+  }
+  return false;
+}
+
+bool Refiner::TrySwap(uint32_t c, uint32_t n) {
+  const double before = total_;
+  const size_t mark = journal_.size();
+  reached_new_.clear();
+  Swap(c, n);
+  if (!Less(total_, before)) Settle(0);
+  if (Less(total_, before)) return true;
+  Undo(mark);
+  return false;
+}
+
+bool Refiner::SwapRound(uint64_t limit) {
+  bool improved = false;
+  for (uint32_t c : choosable_) {
+    if (uses_[c] == 0 || fixed_[c]) continue;
+    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+    for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
+      if (uses_[c] == 0 || n == choice_[c] || !possible_[n]) continue;
+      if (work_ > limit) return false;
+      improved |= TrySwap(c, n);
+    }
+  }
+  return improved;
+}
+
+bool Refiner::MayBeJoined(uint32_t k) const {
+  for (uint32_t u = user_first_[k]; u < user_first_[k + 1]; ++u) {
+    const uint32_t n = users_[u];
+    if (uses_[view_.NodeClass(ENodeRef{n}).index] != 0) return true;
+    if (Price(n) == 0 && view_.NodeChildren(ENodeRef{n}).size() == 1) return true;
+  }
+  return false;
+}
+
+bool Refiner::TryOpen(uint32_t k) {
+  if (uses_[k] != 0 || !MayBeJoined(k)) return false;
+  const double before = total_;
+  const size_t mark = journal_.size();
+  reached_new_.clear();
+  std::vector<uint32_t> taken = {k};
+  Acquire(k);
+  Settle(0);
+  // Classes that are had for nothing once k is there: an e-node without a price around it alone.
+  for (size_t i = 0; i < taken.size() && taken.size() < 256; ++i) {
+    for (uint32_t u = user_first_[taken[i]]; u < user_first_[taken[i] + 1]; ++u) {
+      const uint32_t n = users_[u];
+      const uint32_t c = view_.NodeClass(ENodeRef{n}).index;
+      if (Price(n) != 0 || view_.NodeChildren(ENodeRef{n}).size() != 1) continue;
+      if (uses_[c] != 0 || fixed_[c]) continue;
+      Swap(c, n);
+      Acquire(c);
+      taken.push_back(c);
+    }
+  }
+  // Whoever gains joins; those that came along may be of use to others too.
+  const std::vector<uint32_t> opened = reached_new_;
+  for (uint32_t o : opened) {
+    if (uses_[o] == 0) continue;
+    for (uint32_t u = user_first_[o]; u < user_first_[o + 1]; ++u) {
+      const uint32_t n = users_[u];
+      const uint32_t c = view_.NodeClass(ENodeRef{n}).index;
+      if (uses_[c] == 0 || fixed_[c] || choice_[c] == n) continue;
+      const double without = total_;
+      const size_t inner = journal_.size();
+      Swap(c, n);
+      if (!Less(total_, without)) Undo(inner);
+    }
+  }
+  for (uint32_t c : taken) Release(c);
+  if (Less(total_, before)) return true;
+  Undo(mark);
+  return false;
+}
+
+bool Refiner::UsesClass(uint32_t n, uint32_t k) const {
+  for (ClassRef child : view_.NodeChildren(ENodeRef{n})) {
+    if (child.index == k) return true;
+  }
+  return false;
+}
+
+bool Refiner::TryClose(uint32_t k) {
+  if (uses_[k] == 0) return false;
+  const double before = total_;
+  const size_t mark = journal_.size();
+  reached_new_.clear();
+  for (uint32_t u = user_first_[k]; u < user_first_[k + 1]; ++u) {
+    const uint32_t user = users_[u];
+    const uint32_t c = view_.NodeClass(ENodeRef{user}).index;
+    if (uses_[c] == 0 || choice_[c] != user) continue;
+    uint32_t best = kNone;
+    double least = std::numeric_limits<double>::infinity();
+    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+    for (uint32_t n = first; !fixed_[c] && n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
+      if (!possible_[n] || UsesClass(n, k)) continue;
+      const size_t inner = journal_.size();
+      Swap(c, n);
+      if (total_ < least) {
+        least = total_;
+        best = n;
+      }
+      Undo(inner);
+    }
+    if (best == kNone) {
+      Undo(mark);
+      return false;
+    }
+    Swap(c, best);
+  }
+  Settle(0);
+  if (Less(total_, before)) return true;
+  Undo(mark);
+  return false;
+}
+
+void Refiner::Improve(uint64_t max_work) {
+  const uint64_t limit = work_ + max_work;
+  for (bool improved = true; improved && work_ <= limit;) {
+    while (SwapRound(limit)) {
+    }
+    improved = false;
+    for (uint32_t k : shared_) {
+      if (work_ > limit) break;
+      improved |= uses_[k] == 0 ? TryOpen(k) : TryClose(k);
+    }
+    if (improved) continue;
+    for (uint32_t c : choosable_) {
+      if (work_ > limit) break;
+      if (uses_[c] != 0 && !fixed_[c]) improved |= TryAgain(c, limit);
+    }
+  }
+  journal_.clear();
+}
+
+bool Refiner::Fix(ENodeRef n, uint64_t max_work, bool thorough) {
+  if (!possible_[n.index]) return false;
+  const uint32_t c = view_.NodeClass(n).index;
+  reached_new_.clear();
+  Acquire(c);
+  Swap(c, n.index);
+  fixed_[c] = 1;
+  Settle(0);
+  if (thorough) {
+    Improve(max_work);
+  } else {
+    const uint64_t limit = work_ + max_work;
+    while (work_ <= limit && SwapRound(limit)) {
+    }
+    journal_.clear();
+  }
+  return true;
+}
+
+void Refiner::Restore(const Saved& saved) {
+  choice_ = saved.choice;
+  uses_ = saved.uses;
+  fixed_ = saved.fixed;
+  total_ = saved.total;
+  journal_.clear();
+}
+
+Extraction Refiner::Result(std::span<const ClassRef> roots) const {
+  Extraction result;
+  result.method = ExtractMethod::kGreedyDag;
+  result.roots.assign(roots.begin(), roots.end());
+  result.feasible = true;
+  result.choice.assign(view_.class_count(), ENodeRef{});
+  std::vector<uint8_t> done(view_.class_count(), 0);
+  struct Frame {
+    uint32_t c;
+    uint32_t child;
+  };
+  std::vector<Frame> stack;
+  double total = 0;
+  for (ClassRef root : roots) {
+    if (done[root.index]) continue;
+    done[root.index] = 1;
+    stack.push_back({root.index, 0});
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      const ENodeRef n{choice_[frame.c]};
+      const auto children = view_.NodeChildren(n);
+      if (frame.child < children.size()) {
+        const uint32_t child = children[frame.child++].index;
+        if (!done[child]) {
+          done[child] = 1;
+          stack.push_back({child, 0});
+        }
+        continue;
+      }
+      result.choice[frame.c] = n;
+      result.order.push_back(ClassRef{frame.c});
+      result.cost += extractor_.NodeCost(n);
+      total += Price(n.index);
+      stack.pop_back();
+    }
+  }
+  result.dag_cost = total;
+  result.work = work_;
+  return result;
+}
+
+}  // namespace l3c::egraph

@@ -1,0 +1,65 @@
+#include "layers/l0/lower/choice_search.h"
+
+#include <algorithm>
+
+namespace l3c::l0::lower {
+
+using egraph::ClassRef;
+
+namespace {
+
+// Classes looked at: less than a tenth of a second for a step of thirty kernels, where most of the
+// gain comes early, and a bound for large ones. What is forced only has its surroundings put right.
+constexpr uint64_t kImproveWorkPerNode = 700;
+constexpr uint64_t kImproveWork = 20'000'000;
+constexpr uint64_t kForcedWork = 400'000;
+
+}  // namespace
+
+ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<ClassRef> roots,
+                           bool joint)
+    : extractor_(extractor), roots_(std::move(roots)) {
+  egraph::ExtractOptions bottom_up;
+  bottom_up.max_work = 0;
+  best_ = extractor.GreedyDag(roots_, bottom_up);
+  work_ += best_.work;
+  if (!best_.feasible || !joint) return;
+  refiner_ = std::make_unique<egraph::Refiner>(extractor);
+  if (!refiner_->acyclic()) {
+    // Not the graph that the rules of this folder make; the general search knows about cycles.
+    refiner_.reset();
+    best_ = extractor.GreedyDag(roots_);
+    work_ += best_.work;
+    return;
+  }
+  std::vector<ClassRef> all;
+  for (uint32_t c = 0; c < extractor.view().class_count(); ++c) all.push_back(ClassRef{c});
+  const egraph::Extraction base = extractor.Tree(all);
+  refiner_->Start(best_, base.choice);
+  refiner_->Improve(std::min(kImproveWork, kImproveWorkPerNode * extractor.view().node_count()));
+  saved_ = refiner_->Save();
+  best_ = refiner_->Result(roots_);
+}
+
+std::optional<egraph::Extraction> ChoiceSearch::With(const std::vector<Choice>& choices) {
+  std::vector<ClassRef> wanted = roots_;
+  for (const Choice& choice : choices) wanted.push_back(choice.first);
+  if (!refiner_) {
+    egraph::ExtractOptions options;
+    options.max_work = 0;
+    for (const Choice& choice : choices) options.forced[choice.first] = choice.second;
+    egraph::Extraction found = extractor_.GreedyDag(wanted, options);
+    work_ += found.work;
+    if (!found.feasible) return std::nullopt;
+    return found;
+  }
+  refiner_->Restore(saved_);
+  for (const Choice& choice : choices) {
+    if (!refiner_->Fix(choice.second, kForcedWork, /*thorough=*/false)) return std::nullopt;
+  }
+  return refiner_->Result(wanted);
+}
+
+uint64_t ChoiceSearch::work() const { return work_ + (refiner_ ? refiner_->work() : 0); }
+
+}  // namespace l3c::l0::lower

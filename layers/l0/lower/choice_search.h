@@ -1,0 +1,40 @@
+// The search for the cheapest choice of kernels, and for the cheapest with something forced.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "egraph/extract/extract.h"
+#include "egraph/extract/refine.h"
+
+namespace l3c::l0::lower {
+
+class ChoiceSearch {
+ public:
+  using Choice = std::pair<egraph::ClassRef, egraph::ENodeRef>;
+
+  // `joint` false: each class takes what is best for itself, bottom-up (greedy, and where there is
+  // nothing to choose). `extractor` must outlive the search.
+  ChoiceSearch(const egraph::Extractor& extractor, std::vector<egraph::ClassRef> roots, bool joint);
+
+  bool feasible() const { return best_.feasible; }
+  const egraph::Extraction& Best() const { return best_; }
+  // The best found when the classes take these e-nodes and are wanted for themselves, starting from
+  // Best(): the same choices give the same result, however they are asked for. Nothing when it
+  // cannot be.
+  std::optional<egraph::Extraction> With(const std::vector<Choice>& choices);
+  uint64_t work() const;
+
+ private:
+  const egraph::Extractor& extractor_;
+  std::vector<egraph::ClassRef> roots_;
+  std::unique_ptr<egraph::Refiner> refiner_;  // of a joint search
+  egraph::Refiner::Saved saved_;
+  egraph::Extraction best_;
+  uint64_t work_ = 0;
+};
+
+}  // namespace l3c::l0::lower
