@@ -184,7 +184,8 @@ absl::Status WithOlder(const absl::Status& damage, const fs::path& folder) {
     if (!CheckFiles(parent / *name).ok()) continue;
     return absl::Status(damage.code(),
                         Message(std::string(damage.message()), "; the checkpoint before it, ",
-                                (parent / *name).string(), ", is sound: go on from that one"));
+                                (parent / *name).string(), ", is sound: remove ", place.string(),
+                                " and resume to go on from there"));
   }
   return damage;
 }

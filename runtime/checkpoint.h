@@ -56,7 +56,7 @@ class CheckpointWriter {
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
 
 // Both readers check the sums first. The error for a damaged checkpoint names the newest sound one
-// that lies beside it and is older, if there is any.
+// that lies beside it and is older, if there is any, and says how to go on from that.
 //
 // Checks that the checkpoint is of this very plan, then fills the buffers.
 absl::StatusOr<RunState> ReadCheckpoint(const std::string& folder, const l0::Plan& plan,

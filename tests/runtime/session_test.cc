@@ -336,8 +336,15 @@ TEST_F(SessionTest, ADamagedCheckpointLeadsToTheOneBefore) {
   options.checkpoint = whole.checkpoint + "/";
   status = RunBad(plan, options);
   EXPECT_NE(status.message().find(third + ", is sound"), absl::string_view::npos) << status;
-  options.checkpoint = third;
+  // As the error says: without the damaged ones, the run's folder stands for the sound one.
+  EXPECT_NE(status.message().find("remove " + whole.checkpoint + " and resume"),
+            absl::string_view::npos)
+      << status;
+  std::filesystem::remove_all(whole.checkpoint);
+  std::filesystem::remove_all(second);
+  options.checkpoint = out.path();
   ExpectSame(RunOk(plan, options), whole);
+  options.checkpoint = third;
   // With nothing older, there is nothing to say.
   std::filesystem::remove(third + "/SHA256SUMS");
   EXPECT_EQ(RunBad(plan, options).message().find("sound"), absl::string_view::npos);
