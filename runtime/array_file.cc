@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +15,7 @@
 #include "absl/status/status.h"
 #include "layers/support/printer.h"
 #include "runtime/message.h"
+#include "runtime/regular_file.h"
 
 namespace l3c::runtime {
 namespace {
@@ -70,12 +70,11 @@ absl::Status Bad(const std::string& path, std::string_view message) {
 class Reader {
  public:
   static absl::StatusOr<std::unique_ptr<Reader>> Open(const std::string& path) {
-    std::FILE* file = std::fopen(path.c_str(), "rb");
-    if (file == nullptr) {
-      const std::string reason = std::strerror(errno);
-      if (errno == ENOENT) return absl::NotFoundError(Message(path, ": no such file"));
-      return Bad(path, Message("cannot be opened: ", reason));
-    }
+    absl::StatusOr<RegularFile> opened = RegularFile::Open(path);
+    if (!opened.ok()) return opened.status();
+    std::FILE* file = fdopen(opened->fd(), "rb");
+    if (file == nullptr) return Bad(path, "out of memory");
+    opened->Release();
     auto reader = std::unique_ptr<Reader>(new Reader(path, file));
     reader->Refill();
     const auto& in = reader->input_;

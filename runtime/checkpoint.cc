@@ -140,7 +140,7 @@ std::vector<std::string> EntriesOf(const std::string& folder) {
   return names;
 }
 
-absl::Status CheckSums(const fs::path& folder) {
+absl::Status CheckFiles(const fs::path& folder) {
   const std::string sums_path = (folder / kSums).string();
   absl::StatusOr<std::string> sums = ReadText(sums_path, kMaxText);
   if (!sums.ok()) return sums.status();
@@ -171,6 +171,28 @@ absl::Status CheckSums(const fs::path& folder) {
     }
   }
   return absl::OkStatus();
+}
+
+// What is wrong with a damaged checkpoint, and which older one beside it can take its place.
+absl::Status WithOlder(const absl::Status& damage, const fs::path& folder) {
+  // A path may end in a slash.
+  const fs::path place = folder.has_filename() ? folder : folder.parent_path();
+  const fs::path parent = place.has_parent_path() ? place.parent_path() : fs::path(".");
+  const std::vector<std::string> names = EntriesOf(parent.string());
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
+    if (!StartsWith(*name, kPrefix) || *name >= place.filename().string()) continue;
+    if (!CheckFiles(parent / *name).ok()) continue;
+    return absl::Status(damage.code(),
+                        Message(std::string(damage.message()), "; the checkpoint before it, ",
+                                (parent / *name).string(), ", is sound: remove ", place.string(),
+                                " and resume to go on from there"));
+  }
+  return damage;
+}
+
+absl::Status CheckSums(const fs::path& folder) {
+  absl::Status status = CheckFiles(folder);
+  return status.ok() ? status : WithOlder(status, folder);
 }
 
 // Fills the buffers from a file. `all`: each must be there.
@@ -340,7 +362,9 @@ absl::StatusOr<RunState> ReadCheckpoint(const std::string& folder, const l0::Pla
     }
     state = StateFromJson(json);
   } catch (const Json::exception&) {
-    return absl::DataLossError(Message(path, ": the checkpoint is damaged: not what was written"));
+    return WithOlder(
+        absl::DataLossError(Message(path, ": the checkpoint is damaged: not what was written")),
+        folder);
   }
   if (state.plan_digest != PlanDigest(plan)) {
     return absl::FailedPreconditionError(

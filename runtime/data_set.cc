@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <string_view>
@@ -14,12 +13,15 @@
 #include "layers/support/printer.h"
 #include "layers/tensor/philox.h"
 #include "nlohmann/json.hpp"
+#include "runtime/durable_file.h"
 #include "runtime/message.h"
 
 namespace l3c::runtime {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr size_t kMaxManifest = size_t{16} << 20;
 
 struct FieldFile {
   std::string path;
@@ -205,8 +207,9 @@ absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::str
   std::optional<nlohmann::json> manifest;
   const std::string manifest_path = (fs::path(folder) / "dataset.json").string();
   if (fs::exists(manifest_path, ignored)) {
-    std::ifstream in(manifest_path);
-    manifest = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
+    absl::StatusOr<std::string> text = ReadText(manifest_path, kMaxManifest);
+    if (!text.ok()) return text.status();
+    manifest = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
     if (manifest->is_discarded()) {
       return absl::InvalidArgumentError(Message(manifest_path, ": not JSON"));
     }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "runtime/message.h"
+#include "runtime/regular_file.h"
 #include "runtime/sha256.h"
 
 namespace l3c::runtime {
@@ -60,12 +61,12 @@ absl::Status SyncFolder(const std::string& path) {
 }
 
 absl::StatusOr<std::string> HashFile(const std::string& path) {
-  File file(path, O_RDONLY);
-  if (!file.ok()) return Failed(path, "open");
+  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
+  if (!file.ok()) return file.status();
   Sha256 sha;
   std::vector<std::byte> chunk(size_t{1} << 20);
   for (;;) {
-    const ssize_t got = read(file.fd(), chunk.data(), chunk.size());
+    const ssize_t got = read(file->fd(), chunk.data(), chunk.size());
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failed(path, "read");
     if (got == 0) return sha.Finish();
@@ -74,12 +75,12 @@ absl::StatusOr<std::string> HashFile(const std::string& path) {
 }
 
 absl::StatusOr<std::string> ReadText(const std::string& path, size_t limit) {
-  File file(path, O_RDONLY);
-  if (!file.ok()) return Failed(path, "open");
+  absl::StatusOr<RegularFile> file = RegularFile::Open(path);
+  if (!file.ok()) return file.status();
   std::string text;
   char chunk[1 << 14];
   for (;;) {
-    const ssize_t got = read(file.fd(), chunk, sizeof chunk);
+    const ssize_t got = read(file->fd(), chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return Failed(path, "read");
     if (got == 0) return text;

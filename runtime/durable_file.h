@@ -17,6 +17,7 @@ using Bytes = std::span<const std::byte>;
 absl::StatusOr<std::string> WriteDurably(const std::string& path, std::span<const Bytes> parts);
 absl::Status SyncFolder(const std::string& path);
 
+// Both refuse what is no regular file.
 absl::StatusOr<std::string> HashFile(const std::string& path);
 // Refuses files of more than `limit` bytes.
 absl::StatusOr<std::string> ReadText(const std::string& path, size_t limit);

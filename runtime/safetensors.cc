@@ -51,6 +51,8 @@ absl::StatusOr<std::map<std::string, StoredTensor>> ReadSafetensors(const std::s
     return absl::InvalidArgumentError(Message(path, ": ", message));
   };
   std::error_code error;
+  // No pipe, which could keep the stream below waiting for ever.
+  if (!std::filesystem::is_regular_file(path, error)) return bad("not a regular file");
   const uint64_t size = std::filesystem::file_size(path, error);
   std::ifstream file(path, std::ios::binary);
   if (error || !file) return bad("cannot be opened");

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <set>
@@ -15,6 +17,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/data_set.h"
 #include "runtime/engine.h"
+#include "runtime/folder_lock.h"
 #include "runtime/init.h"
 #include "runtime/memory.h"
 #include "runtime/message.h"
@@ -100,6 +103,33 @@ std::string HashWeights(const l0::Plan& plan, const Memory& memory) {
   return sha.Finish();
 }
 
+bool FiguresFinite(const std::vector<Value>& figures) {
+  return std::all_of(figures.begin(), figures.end(),
+                     [](const Value& figure) { return std::isfinite(figure.value); });
+}
+
+template <class T>
+bool AllFinite(const std::byte* bytes, int64_t size) {
+  for (int64_t at = 0; at + static_cast<int64_t>(sizeof(T)) <= size; at += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes + at, sizeof value);
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+bool WeightsFinite(const l0::Plan& plan, const Memory& memory) {
+  for (l0::BufferId id : plan.parameters) {
+    const l0::Buffer& buffer = plan.buffers[id];
+    const bool finite =
+        buffer.dtype == tensor::DType::kF32   ? AllFinite<float>(memory.Address(id), buffer.size)
+        : buffer.dtype == tensor::DType::kF64 ? AllFinite<double>(memory.Address(id), buffer.size)
+                                              : true;
+    if (!finite) return false;
+  }
+  return true;
+}
+
 absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& unit, bool training,
                                   const KernelTable& kernels, const RunOptions& options,
                                   EventSink& sink) {
@@ -110,8 +140,12 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
     if (!found.ok()) return found.status();
     resumed = *std::move(found);
   }
+  std::optional<FolderLock> lock;
   std::optional<CheckpointWriter> writer;
   if (training && !options.output.empty()) {
+    absl::StatusOr<FolderLock> taken = FolderLock::Take(options.output);
+    if (!taken.ok()) return taken.status();
+    lock.emplace(*std::move(taken));
     absl::StatusOr<CheckpointWriter> opened =
         CheckpointWriter::Open(options.output, options.keep_checkpoints, resumed);
     if (!opened.ok()) return opened.status();
@@ -171,6 +205,7 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
   result.samples_per_second = over > 0 ? static_cast<double>(rows) / over : 0;
   result.streams = (*engine)->Use();
   result.weights_sha256 = HashWeights(plan, *memory);
+  result.finite = FiguresFinite(result.metrics) && WeightsFinite(plan, *memory);
   return result;
 }
 

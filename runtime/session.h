@@ -54,11 +54,14 @@ struct RunResult {
   double samples_per_second = 0;  // rows trained in this run / train_seconds (Evaluate: / seconds)
   std::vector<StreamUse> streams;
   std::string weights_sha256;  // over the parameters' bytes in the plan's order, in hex
-  bool interrupted = false;    // RequestStop ended it before its work was done
-  std::string checkpoint;      // folder of the last checkpoint written, or ""
+  bool finite = true;  // no weight and no figure above is NaN or infinite; else it has diverged
+  bool interrupted = false;  // RequestStop ended it before its work was done
+  std::string checkpoint;    // folder of the last checkpoint written, or ""
 };
 
-// Runs plan.control[0].
+// Runs plan.control[0]. No two runs write to one output folder at a time: the second is refused
+// with FailedPrecondition. A run that diverges goes on to its end and saves what it has; see
+// `finite`.
 absl::StatusOr<RunResult> Train(const l0::Plan& plan, const KernelTable& kernels,
                                 const RunOptions& options, EventSink& sink);
 

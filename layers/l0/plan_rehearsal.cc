@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "layers/l0/control_interpreter.h"
+#include "layers/l0/stored_elements.h"
 
 namespace l3c::l0 {
 namespace {
@@ -49,7 +50,7 @@ struct AccessAt {
 };
 
 struct BufferState {
-  bool written = false;
+  ElementRuns written;
   std::optional<AccessAt> write;
   std::vector<std::optional<AccessAt>> reads;  // the last of each stream
 };
@@ -89,7 +90,7 @@ class Rehearsal : public ControlHost {
         control_clock_(plan.streams.size(), 0),
         tokens_(plan.tokens.size()) {
     for (BufferState& buffer : buffers_) buffer.reads.resize(streams_.size());
-    for (const InitOp& op : plan.init) buffers_[op.buffer].written = true;
+    for (const InitOp& op : plan.init) buffers_[op.buffer].written = Whole(op.buffer);
     for (StreamState& stream : streams_) stream.clock.assign(streams_.size(), 0);
     for (size_t t = 0; t < tokens_.size(); ++t) {
       tokens_[t].assign(static_cast<size_t>(plan.tokens[t].initial), control_clock_);
@@ -207,7 +208,7 @@ class Rehearsal : public ControlHost {
       stream.position = 0;
       Join(stream.clock, stream.running->clock);
       // Between runs of a sequence an arena holds nothing.
-      for (BufferId buffer : arena_written_[id]) buffers_[buffer].written = false;
+      for (BufferId buffer : arena_written_[id]) buffers_[buffer].written.clear();
       arena_written_[id].clear();
     }
     const SequenceId sequence_id = SequenceOf(*stream.running);
@@ -268,8 +269,17 @@ class Rehearsal : public ControlHost {
       if (kernel.params[i].access != Access::kOut) Read(command.args[i], at);
     }
     for (size_t i = 0; i < command.args.size(); ++i) {
-      if (kernel.params[i].access != Access::kIn) Write(command.args[i], at);
+      if (kernel.params[i].access == Access::kInOut) Write(command.args[i], at);
+      if (kernel.params[i].access != Access::kOut) continue;
+      auto [stored, added] = stored_.try_emplace({command.kernel, static_cast<uint32_t>(i)});
+      if (added) stored->second = StoredElements(kernel, static_cast<uint32_t>(i));
+      Write(command.args[i], at, stored->second);
     }
+  }
+
+  ElementRuns Whole(BufferId id) const {
+    const int64_t elements = tensor::NumElements(plan_.buffers[id].shape);
+    return elements > 0 ? ElementRuns{{0, elements}} : ElementRuns{};
   }
 
   bool Before(const AccessAt& earlier, const AccessAt& now) const {
@@ -305,13 +315,7 @@ class Rehearsal : public ControlHost {
   void Read(BufferId id, const AccessAt& at) {
     if (!Count(id)) return;
     BufferState& buffer = buffers_[id];
-    if (!buffer.written && plan_.buffers[id].size > 0) {
-      failed_ = true;
-      diagnostics_.Error(Kind::kSafety, plan_.sequences[at.sequence].commands[at.position].span,
-                         Place(at) + " reads buffer '" + plan_.buffers[id].name +
-                             "', which nothing has written before");
-      return;
-    }
+    if (buffer.written != Whole(id)) return NotWritten(id, at);
     for (BufferId other : overlaps_[id]) {
       const auto& write = buffers_[other].write;
       if (write && !Before(*write, at)) return Race(id, *write, true, at, false);
@@ -319,7 +323,30 @@ class Rehearsal : public ControlHost {
     buffer.reads[at.stream] = at;
   }
 
-  void Write(BufferId id, const AccessAt& at) {
+  void NotWritten(BufferId id, const AccessAt& at) {
+    failed_ = true;
+    const BufferState& buffer = buffers_[id];
+    const support::Span here = plan_.sequences[at.sequence].commands[at.position].span;
+    const std::string reads = Place(at) + " reads buffer '" + plan_.buffers[id].name + "', ";
+    if (buffer.written.empty()) {
+      diagnostics_.Error(Kind::kSafety, here, reads + "which nothing has written before");
+      return;
+    }
+    const Command& writer =
+        plan_.sequences[buffer.write->sequence].commands[buffer.write->position];
+    diagnostics_
+        .Error(Kind::kSafety, here,
+               reads + "of whose " + std::to_string(tensor::NumElements(plan_.buffers[id].shape)) +
+                   " elements only " + std::to_string(CountElements(buffer.written)) +
+                   " have been written, the last of them by kernel '" +
+                   plan_.kernels[writer.kernel].name + "'")
+        .With({writer.span, "the last launch that writes it"})
+        .Fix("let the axes of the kernel's stores cover the whole buffer");
+  }
+
+  void Write(BufferId id, const AccessAt& at) { Write(id, at, Whole(id)); }
+
+  void Write(BufferId id, const AccessAt& at, const ElementRuns& stored) {
     if (!Count(id)) return;
     for (BufferId other : overlaps_[id]) {
       BufferState& state = buffers_[other];
@@ -328,11 +355,16 @@ class Rehearsal : public ControlHost {
         if (read && !Before(*read, at)) return Race(id, *read, false, at, true);
       }
       // The bytes of a neighbour are gone.
-      if (other != id) state.written = false;
+      if (other != id) state.written.clear();
     }
     BufferState& buffer = buffers_[id];
     buffer.write = at;
-    buffer.written = true;
+    if (buffer.written.empty()) {
+      buffer.written = stored;
+    } else if (buffer.written != Whole(id)) {
+      accesses_ += static_cast<int64_t>(buffer.written.size() + stored.size());
+      buffer.written = UnionOf(buffer.written, stored);
+    }
     if (plan_.pools[plan_.buffers[id].pool].kind == PoolKind::kArena) {
       arena_written_[at.stream].push_back(id);
     }
@@ -389,6 +421,7 @@ class Rehearsal : public ControlHost {
   std::vector<BufferState> buffers_;
   std::vector<StreamState> streams_;
   std::map<StreamId, std::vector<BufferId>> arena_written_;
+  std::map<std::pair<KernelId, uint32_t>, ElementRuns> stored_;  // of an out parameter, by a launch
   Clock control_clock_;
   std::vector<std::deque<Clock>> tokens_;
   std::vector<std::vector<int64_t>> words_;

@@ -197,6 +197,10 @@ Module Build(const Space& space, const Choice& choice) {
   methods.losses_written = !methods.losses.empty();
   Phase phase = DefaultPhase();
   phase.epochs = p.epochs[choice.epochs];
+  if (space.rest_every) {
+    phase.eval_every = std::max<int64_t>(1, phase.epochs / 10);
+    phase.checkpoint_every = phase.eval_every;
+  }
   methods.phases.push_back(phase);
   methods.phases_written = true;
   module.methods.push_back(std::move(methods));

@@ -30,8 +30,9 @@ struct Space {
   int64_t max_stages = 0;
   std::vector<std::vector<size_t>> fitting_losses;  // by term that leaves a choice
   std::vector<std::string> loss_terms;              // their names
-  std::optional<Form> fixed_sample;                 // #[l2::sample(…)]
-  std::optional<Form> fixed_update;                 // #[l2::update(…)]
+  bool rest_every = false;           // many short epochs: evaluated and kept about ten times in all
+  std::optional<Form> fixed_sample;  // #[l2::sample(…)]
+  std::optional<Form> fixed_update;  // #[l2::update(…)]
 };
 
 struct HiddenStage {

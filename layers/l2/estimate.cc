@@ -1,12 +1,17 @@
 #include "layers/l2/estimate.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "layers/l2/expand.h"
 #include "layers/l2/infer.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/updates.h"
+#include "layers/support/units.h"
 #include "layers/tensor/graph.h"
 #include "layers/tensor/op.h"
 
@@ -99,6 +104,35 @@ LayerWork WithBackward(const LayerWork& forward) {
   all.per_step.bytes *= 3;
   all.per_step.launches *= 2;
   return all;
+}
+
+double ForwardLatency(const LayerWork& forward, const Priors& priors) {
+  search::StepWork work = forward.per_sample;
+  work += forward.per_step;
+  return ReferenceMachine(priors).Seconds(work);
+}
+
+double ForwardLatency(const InferGraph& infer, const Priors& priors) {
+  double seconds = 0;
+  for (size_t i = 1; i < infer.nodes.size(); ++i) {
+    const LayerNode& node = infer.nodes[i];
+    seconds +=
+        ForwardLatency(EstimateLayer(EntryOf(node), node.form, OperandShapes(infer, node)), priors);
+  }
+  return seconds;
+}
+
+std::string LatencyText(double seconds) {
+  const double unit = std::pow(10, std::floor(std::log10(seconds)) - 2);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g", seconds);
+  // The figure that is read back must not be below what it stands for.
+  double up = std::strtod(text, nullptr);
+  if (up < seconds) {
+    std::snprintf(text, sizeof text, "%.3g", seconds + unit);
+    up = std::strtod(text, nullptr);
+  }
+  return support::PrintSeconds(up);
 }
 
 search::StepWork EstimateUpdate(const Form& update) {

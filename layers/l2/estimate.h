@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "layers/l2/ir.h"
 #include "layers/l2/layers.h"
+#include "layers/l2/priors.h"
 #include "layers/search/lowering.h"
 
 namespace l3c::l2 {
@@ -28,6 +30,10 @@ LayerWork EstimateLayer(const LayerEntry& entry, const Form& form, std::span<con
 // much again as forward.
 LayerWork WithBackward(const LayerWork& forward);
 
+// Predicted seconds of a layer's forward pass for one sample: parameters are read and the kernel
+// launched. On the priors' reference machine, whatever estimates the steps.
+double ForwardLatency(const LayerWork& forward, const Priors& priors);
+
 // Work of one optimiser step for each parameter, counted on its expansion: state, gradient and
 // parameter are read, state and parameter written.
 search::StepWork EstimateUpdate(const Form& update);
@@ -43,5 +49,10 @@ struct MethodEstimate {
   search::StepWork step;
 };
 MethodEstimate EstimateMethod(const Methods& methods);
+
+// Predicted seconds of the forward pass of one sample: what latency_budget bounds.
+double ForwardLatency(const InferGraph& infer, const Priors& priors);
+// Three digits, rounded up, so that a budget of what is said is enough: "44.6us".
+std::string LatencyText(double seconds);
 
 }  // namespace l3c::l2

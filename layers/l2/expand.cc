@@ -1,6 +1,7 @@
 #include "layers/l2/expand.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -183,18 +184,27 @@ class Expander {
     result_.metrics.push_back({"accuracy", sum, rows_});
   }
 
-  // (Σ|x|ᵖ)^(1/p) from Σ|x|ᵖ. The slope of the root is cut at zero, where it is infinite.
-  NodeId Root(NodeId sum, double p) {
-    if (p == 1) return sum;
-    const Shape shape = g_.node(sum).shape;
-    const NodeId zero = g_.Full(0, Shape(shape));
-    const NodeId is_zero = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, sum, zero));
-    const NodeId safe = g_.Add(Op::kWhere, {is_zero, g_.Full(1, Shape(shape)), sum});
-    return g_.Add(Op::kWhere, {is_zero, zero, g_.Unary(Op::kSqrt, safe)});
+  // aᵉ of a ≥ 0, zero below the least normal number: there a slope may be infinite, as that of a
+  // root at zero, and is cut to zero. NaN is kept.
+  NodeId PowerOfPositive(NodeId a, double e) {
+    const Shape shape = g_.node(a).shape;
+    const NodeId none =
+        g_.Binary(Op::kCmpLt, a, g_.Full(std::numeric_limits<float>::min(), Shape(shape)));
+    const NodeId safe = g_.Add(Op::kWhere, {none, g_.Full(1, Shape(shape)), a});
+    const NodeId power = e == 0.5
+                             ? g_.Unary(Op::kSqrt, safe)
+                             : g_.Unary(Op::kExp2, g_.Binary(Op::kMul, g_.Unary(Op::kLog2, safe),
+                                                             g_.Full(e, Shape(shape))));
+    return g_.Add(Op::kWhere, {none, g_.Full(0, Shape(shape)), power});
   }
 
+  // (Σ|x|ᵖ)^(1/p) from Σ|x|ᵖ.
+  NodeId Root(NodeId sum, double p) { return p == 1 ? sum : PowerOfPositive(sum, 1 / p); }
+
   NodeId Power(NodeId a, double p) {
-    return g_.Unary(*tensor::FindOp(p == 1 ? "abs" : "square"), a);
+    if (p == 2) return g_.Unary(*tensor::FindOp("square"), a);
+    const NodeId size = g_.Unary(*tensor::FindOp("abs"), a);
+    return p == 1 ? size : PowerOfPositive(size, p);
   }
 
   NodeId ParameterNorm(double p) {

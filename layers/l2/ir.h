@@ -83,7 +83,7 @@ struct Phase {
   int64_t epochs = 0;
   int64_t steps = 0;
   int64_t eval_every = 1;        // epochs between evaluations on the test split; 0: never
-  int64_t checkpoint_every = 0;  // epochs between checkpoints; 0: only at the end
+  int64_t checkpoint_every = 1;  // epochs between checkpoints; 0: only at the end
   Span span;
 };
 

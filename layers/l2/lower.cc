@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "layers/l2/candidate.h"
+#include "layers/l2/estimate.h"
 #include "layers/l2/form.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
@@ -53,15 +54,17 @@ bool Better(const Scored& a, const Scored& b) {
 
 class SpaceBuilder {
  public:
-  SpaceBuilder(const l3::Module& spec, const Priors& priors, search::Explanation& explanation)
-      : explanation_(explanation) {
+  SpaceBuilder(const l3::Module& spec, const Priors& priors, std::optional<int64_t> rows,
+               search::Explanation& explanation)
+      : rows_(rows), explanation_(explanation) {
     space_.spec = &spec;
     space_.priors = priors;
   }
 
   std::optional<SearchFailure> Build() {
-    for (auto step : {&SpaceBuilder::TakeModel, &SpaceBuilder::TakeObjective,
-                      &SpaceBuilder::TakeHints, &SpaceBuilder::TakeBounds}) {
+    for (auto step :
+         {&SpaceBuilder::TakeModel, &SpaceBuilder::TakeObjective, &SpaceBuilder::TakeHints,
+          &SpaceBuilder::TakeBounds, &SpaceBuilder::TakeRows}) {
       if (auto failure = (this->*step)()) return failure;
     }
     return std::nullopt;
@@ -228,6 +231,28 @@ class SpaceBuilder {
     return std::nullopt;
   }
 
+  // Epochs enough for the updates that training takes, when there are few rows. The choices keep
+  // their ratios to the usual number.
+  std::optional<SearchFailure> TakeRows() {
+    if (!rows_ || *rows_ < 1) return std::nullopt;
+    Priors& p = space_.priors;
+    auto ceil_div = [](int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); };
+    const int64_t steps = ceil_div(*rows_, p.usual_batch);
+    const int64_t needed = ceil_div(p.least_updates, steps);
+    const int64_t usual = p.usual_epochs;
+    if (needed <= usual) return std::nullopt;
+    for (int64_t& epochs : p.epochs) epochs = ceil_div(epochs * needed, usual);
+    p.usual_epochs = needed;
+    space_.rest_every = true;
+    explanation_.pruned.push_back({PrintInteger(usual) + " epochs as the usual number",
+                                   PrintInteger(*rows_) + " rows are " + PrintInteger(steps) +
+                                       " steps an epoch, and " + PrintInteger(p.least_updates) +
+                                       " steps take " + PrintInteger(needed) + " epochs",
+                                   0});
+    return std::nullopt;
+  }
+
+  std::optional<int64_t> rows_;
   search::Explanation& explanation_;
   Space space_;
 };
@@ -457,8 +482,10 @@ class Searcher {
   }
 
   bool WithinBudget(const Score& score) const {
-    const auto budget = space_.model->param_budget();
-    return !budget || score.parameters <= *budget;
+    const auto parameters = space_.model->param_budget();
+    const auto latency = space_.model->latency_budget();
+    return (!parameters || score.parameters <= *parameters) &&
+           (!latency || score.latency <= *latency);
   }
 
   // The legal candidates that differ from `choice` in this decision alone.
@@ -553,6 +580,17 @@ class Searcher {
                                        " parameters, param_budget(" + support::PrintCount(*budget) +
                                        ")",
                                    0});
+        continue;
+      }
+      const auto least = graph_.LeastLatency(restriction);
+      const auto time = space_.model->latency_budget();
+      if (least && time && *least > *time) {
+        decision.pruned.push_back({label,
+                                   "a forward pass takes at least " + LatencyText(*least) +
+                                       ", latency_budget(" + support::PrintSeconds(*time) + ")",
+                                   0});
+      } else if (fewest && budget && time) {
+        decision.pruned.push_back({label, "exceeds param_budget or latency_budget", 0});
       } else {
         decision.pruned.push_back({label, "does not go with what is forced", 0});
       }
@@ -602,6 +640,23 @@ SearchFailure Infeasible(const Space& space, SpaceGraph& graph, const Restrictio
         "the smallest candidate has " + PrintInteger(*fewest) + " parameters, param_budget(" +
             support::PrintCount(*budget) + ") allows " + PrintInteger(*budget),
         "raise param_budget to " + PrintInteger(*fewest) + " or more", property->span};
+  }
+  const auto time = space.model->latency_budget();
+  const auto least = graph.LeastLatency(forced);
+  const l3::Property* latency = space.model->FindProperty(l3::Property::Kind::kLatencyBudget);
+  if (time && least && *least > *time) {
+    return NoCandidates{
+        "the forward pass of one sample of the smallest candidate is predicted to take " +
+            LatencyText(*least) + ", latency_budget(" + support::PrintSeconds(*time) + ") allows " +
+            support::PrintSeconds(*time),
+        "raise latency_budget to " + LatencyText(*least) + " or more", latency->span};
+  }
+  if (budget && time && fewest && least) {
+    return NoCandidates{"no candidate is within param_budget(" + support::PrintCount(*budget) +
+                            ") and latency_budget(" + support::PrintSeconds(*time) + ") at once",
+                        forced.required.empty() ? "raise one of the two"
+                                                : "raise one of the two, or force fewer choices",
+                        latency->span};
   }
   return NoCandidates{"the forced choices exclude one another", "force fewer of them", {}};
 }
@@ -654,7 +709,7 @@ search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
   explanation.report.stop_reason = "not started";
 
   const Priors& priors = constraints.priors != nullptr ? *constraints.priors : BuiltinPriors();
-  SpaceBuilder builder(spec, priors, explanation);
+  SpaceBuilder builder(spec, priors, constraints.rows, explanation);
   result.failure = builder.Build();
   if (result.failure) return result;
   const Space space = builder.Take();

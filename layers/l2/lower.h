@@ -1,6 +1,9 @@
 // L3 → L2: the method by search. layers/search/lowering.h has the pattern, docs/l2.md the idea.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include "layers/l2/ir.h"
 #include "layers/l2/priors.h"
 #include "layers/l3/ir.h"
@@ -12,6 +15,8 @@ struct LowerConstraints {
   // Null: the reference machine of the priors, the same everywhere.
   const search::StepTimeEstimator* estimator = nullptr;
   const Priors* priors = nullptr;  // null: cost/priors.json
+  // Samples of the train split, where the caller knows them: of few, more epochs are usual.
+  std::optional<int64_t> rows;
 };
 
 // `spec` must have passed l3::Verify. The candidates are complete, verified modules, best first:

@@ -80,8 +80,9 @@ bool ResolveTerm(const l3::Module& spec, const l3::Model& model, const l3::Term&
                      model.name + ".params, " + model.name + ".out");
         return false;
       }
-      if (term.p != 1 && term.p != 2) {
-        NotSupported(diagnostics, term.kind_span, "a norm with this p", "p=1, p=2");
+      // Beyond, f32 powers of ordinary values leave the range of f32.
+      if (!(term.p >= 1 && term.p <= 8)) {
+        NotSupported(diagnostics, term.kind_span, "a norm with this p", "p from 1 to 8");
         return false;
       }
       resolved.of_parameters = parameters;

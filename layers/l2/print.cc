@@ -117,7 +117,7 @@ std::string PhaseText(const Phase& phase) {
   if (phase.epochs > 0) args.push_back("epochs: " + support::PrintInteger(phase.epochs));
   if (phase.steps > 0) args.push_back("steps: " + support::PrintInteger(phase.steps));
   if (phase.eval_every != 1) args.push_back("eval: " + support::PrintInteger(phase.eval_every));
-  if (phase.checkpoint_every != 0) {
+  if (phase.checkpoint_every != 1) {
     args.push_back("checkpoint: " + support::PrintInteger(phase.checkpoint_every));
   }
   return phase.name + "(" + support::Join(args) + ")";

@@ -118,6 +118,9 @@ Priors ParsePriors(std::string_view text) {
     p.epochs = epochs.at("choices").get<std::vector<int64_t>>();
     p.usual_epochs = epochs.at("usual").get<int64_t>();
     p.epochs_per_octave = Positive(epochs, "per_octave");
+    const Json& updates = json.at("updates");
+    p.least_updates = updates.at("least").get<int64_t>();
+    p.usual_batch = updates.at("batch").get<int64_t>();
   } catch (const Json::exception& error) {
     throw std::runtime_error(std::string("priors: ") + error.what());
   }
@@ -129,7 +132,7 @@ Priors ParsePriors(std::string_view text) {
   if (!positive_lists || p.depth_factors.empty() || p.norms.empty() || p.activations.empty() ||
       p.batches.empty() || p.optimizers.empty() || p.warmups.empty() || p.decays.empty() ||
       p.losses.empty() || p.epochs.empty() || p.min_width < 1 || p.max_width < p.min_width ||
-      p.usual_epochs < 1 || p.warmup_gain >= 1) {
+      p.usual_epochs < 1 || p.least_updates < 1 || p.usual_batch < 1 || p.warmup_gain >= 1) {
     throw std::runtime_error("priors: a list is empty or a figure is out of range");
   }
   return p;

@@ -61,6 +61,8 @@ struct Priors {
   std::vector<FormPrior> losses;
   std::vector<int64_t> epochs;
   int64_t usual_epochs = 0;
+  int64_t least_updates = 0;  // optimiser steps that the usual epochs are to make
+  int64_t usual_batch = 0;    // rows of such a step
   double epochs_per_octave = 0;
 };
 

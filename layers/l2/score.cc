@@ -19,16 +19,6 @@ void AddTo(LayerWork& sum, const LayerWork& part) {
   sum.per_step += part.per_step;
 }
 
-// Work of one layer, its result's shape left in `shape`.
-LayerWork WorkOf(const Form& form, Shape& shape) {
-  const LayerEntry& entry = *FindLayer(form.name);
-  const std::vector<Shape> operands = {shape};
-  const LayerWork work = WithBackward(EstimateLayer(entry, form, operands));
-  std::string error;
-  shape = *entry.shape(form, operands, &error);
-  return work;
-}
-
 search::StepWork Times(search::StepWork work, double factor) {
   work.contraction_flops *= factor;
   work.elementwise_flops *= factor;
@@ -54,6 +44,17 @@ Scorer::Scorer(const Space& space, const search::StepTimeEstimator& estimator)
   }
 }
 
+// Adds one layer, leaving its result's shape in `shape`.
+void Scorer::AddLayer(const Form& form, Shape& shape, Piece& piece) const {
+  const LayerEntry& entry = *FindLayer(form.name);
+  const std::vector<Shape> operands = {shape};
+  const LayerWork forward = EstimateLayer(entry, form, operands);
+  AddTo(piece.work, WithBackward(forward));
+  piece.latency += ForwardLatency(forward, space_.priors);
+  std::string error;
+  shape = *entry.shape(form, operands, &error);
+}
+
 const Piece& Scorer::Hidden(bool first, int64_t in, const HiddenStage& stage) const {
   const auto key = std::tuple(first, in, stage.width, stage.norm, stage.activation);
   auto [it, fresh] = hidden_.try_emplace(key);
@@ -71,12 +72,9 @@ const Piece& Scorer::Hidden(bool first, int64_t in, const HiddenStage& stage) co
   piece.log_steps += std::log(p.norms[stage.norm].factor);
   piece.log_steps += std::log(p.activations[stage.activation].factor);
   Shape shape = {in};
-  AddTo(piece.work,
-        WorkOf(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", width}}), shape));
-  if (const auto& norm = p.norms[stage.norm].form) AddTo(piece.work, WorkOf(*norm, shape));
-  if (const auto& act = p.activations[stage.activation].form) {
-    AddTo(piece.work, WorkOf(*act, shape));
-  }
+  AddLayer(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", width}}), shape, piece);
+  if (const auto& norm = p.norms[stage.norm].form) AddLayer(*norm, shape, piece);
+  if (const auto& act = p.activations[stage.activation].form) AddLayer(*act, shape, piece);
   return piece;
 }
 
@@ -86,11 +84,9 @@ const Piece& Scorer::Output(size_t hidden, int64_t in) const {
   if (!fresh) return piece;
   piece.log_steps = std::log(space_.priors.depth_factors[hidden]);
   Shape shape = {in};
-  AddTo(piece.work,
-        WorkOf(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", space_.outputs}}), shape));
-  if (space_.distribution) {
-    AddTo(piece.work, WorkOf(MakeForm(FindLayer("softmax")->form, {}), shape));
-  }
+  AddLayer(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", space_.outputs}}), shape,
+           piece);
+  if (space_.distribution) AddLayer(MakeForm(FindLayer("softmax")->form, {}), shape, piece);
   return piece;
 }
 
@@ -156,11 +152,13 @@ Score Scorer::Evaluate(const Choice& choice) const {
     stages += piece.log_steps;
     score.step_seconds += Seconds(piece.work, batch, choice.optimizer);
     AddTo(total, piece.work);
+    score.latency += piece.latency;
     in = space_.widths[stage.width];
   }
   const Piece& output = Output(choice.hidden.size(), in);
   score.step_seconds += Seconds(output.work, batch, choice.optimizer);
   AddTo(total, output.work);
+  score.latency += output.latency;
   double losses = 0;
   for (size_t loss : choice.losses) losses += LossLog(loss);
   score.log_terms = {{"depth", output.log_steps},

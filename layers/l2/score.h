@@ -24,7 +24,8 @@ namespace l3c::l2 {
 // One stage: its share of log steps, and its work.
 struct Piece {
   double log_steps = 0;
-  LayerWork work;  // forward and backward
+  LayerWork work;      // forward and backward
+  double latency = 0;  // seconds of the forward pass of one sample, on the reference machine
 };
 
 struct Score {
@@ -32,6 +33,7 @@ struct Score {
   double step_seconds = 0;
   double bytes = 0;  // parameters, gradients, optimiser state and activations of one step
   int64_t parameters = 0;
+  double latency = 0;  // as a Piece's
   double time_to_target() const { return steps * step_seconds; }
 
   // What the two factors are made of, for explanations: natural logarithms of the step factors, and
@@ -68,6 +70,7 @@ class Scorer {
   std::string DecidedBy(const Score& winner, const Score& loser) const;
 
  private:
+  void AddLayer(const Form& form, Shape& shape, Piece& piece) const;
   search::StepWork StepOf(const LayerWork& work, int64_t batch, size_t optimizer) const;
 
   const Space& space_;

@@ -1,6 +1,7 @@
 #include "layers/l2/space_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
@@ -127,7 +128,12 @@ void SpaceGraph::ReadNetworkNodes() {
     log_steps_.push_back(node.piece == nullptr ? 0 : node.piece->log_steps);
     parameters_.push_back(node.piece == nullptr ? 0
                                                 : static_cast<double>(node.piece->work.parameters));
+    latency_.push_back(node.piece == nullptr ? 0 : node.piece->latency);
   }
+  if (const auto budget = space_.model->param_budget()) {
+    bounds_.push_back({&parameters_, static_cast<double>(*budget)});
+  }
+  if (const auto budget = space_.model->latency_budget()) bounds_.push_back({&latency_, *budget});
 }
 
 ClassRef SpaceGraph::ClassOf(std::string_view request) const {
@@ -239,7 +245,6 @@ std::optional<SpaceGraph::Point> SpaceGraph::Least(double a, double b, const Cos
     const ENodeRef n = best[at.index].node;
     point.nodes.push_back(n);
     if (nodes_[n.index].piece == nullptr) return point;
-    point.parameters += nodes_[n.index].piece->work.parameters;
     at = view_->NodeChildren(n)[0];
   }
 }
@@ -271,30 +276,55 @@ std::optional<SpaceGraph::Point> SpaceGraph::LeastScore(const Costs& costs,
   return best;
 }
 
-std::vector<double> SpaceGraph::WithPrice(const std::vector<double>& steps, double price) const {
+double SpaceGraph::Load(const Point& point, const std::vector<double>& load) const {
+  double sum = 0;
+  // The nodes are from the output to the input.
+  for (size_t i = point.nodes.size(); i-- > 0;) sum += load[point.nodes[i].index];
+  return sum;
+}
+
+bool SpaceGraph::Within(const Point& point) const {
+  return std::all_of(bounds_.begin(), bounds_.end(),
+                     [&](const Bound& bound) { return Load(point, *bound.load) <= bound.budget; });
+}
+
+std::vector<double> SpaceGraph::WithPrices(const std::vector<double>& steps,
+                                           std::span<const double> prices) const {
   std::vector<double> priced = steps;
-  for (size_t n = 0; n < priced.size(); ++n) priced[n] += price * parameters_[n];
+  for (size_t b = 0; b < bounds_.size(); ++b) {
+    for (size_t n = 0; n < priced.size(); ++n) priced[n] += prices[b] * (*bounds_[b].load)[n];
+  }
   return priced;
 }
 
-SpaceGraph::Priced SpaceGraph::PriceParameters(const Costs& costs, const std::vector<bool>& mask) {
-  const double budget = static_cast<double>(*space_.model->param_budget());
+SpaceGraph::Priced SpaceGraph::PriceBounds(const Costs& costs, const std::vector<bool>& mask) {
   Priced result;
+  result.prices.resize(bounds_.size());
   double highest = -std::numeric_limits<double>::infinity();
-  // From a price at which the whole budget is worth a hundredth of a factor e, to many factors.
-  for (double worth = 0.01; worth < 1000 && !exhausted_; worth *= 1.5) {
-    const double price = worth / std::max(budget, 1.0);
-    const std::vector<double> priced = WithPrice(*costs.steps, price);
-    auto point = LeastScore({&priced, costs.time}, mask);
-    if (!point) break;
-    if (const double bound = point->score() - worth; bound > highest) {
-      highest = bound;
-      result.price = price;
-    }
-    if (static_cast<double>(point->parameters) > budget) continue;
-    point->steps -= price * static_cast<double>(point->parameters);
-    if (!result.network || point->score() < result.network->score()) {
-      result.network = std::move(point);
+  // Of two bounds, one may be the tighter by far.
+  std::vector<std::vector<double>> shares = {{1}};
+  if (bounds_.size() == 2) shares = {{1, 1}, {1, 0}, {0, 1}};
+  for (const std::vector<double>& share : shares) {
+    // From prices at which a whole budget is worth a hundredth of a factor e, to many factors.
+    for (double worth = 0.01; worth < 1000 && !exhausted_; worth *= 1.5) {
+      std::vector<double> prices;
+      double all = 0;
+      for (size_t b = 0; b < bounds_.size(); ++b) {
+        prices.push_back(share[b] * worth / bounds_[b].budget);
+        all += share[b] * worth;
+      }
+      const std::vector<double> priced = WithPrices(*costs.steps, prices);
+      auto point = LeastScore({&priced, costs.time}, mask);
+      if (!point) break;
+      if (const double bound = point->score() - all; bound > highest) {
+        highest = bound;
+        result.prices = prices;
+      }
+      if (!Within(*point)) continue;
+      point->steps = Load(*point, *costs.steps);
+      if (!result.network || point->score() < result.network->score()) {
+        result.network = std::move(point);
+      }
     }
   }
   return result;
@@ -336,7 +366,8 @@ std::vector<SpaceGraph::Hull> SpaceGraph::RestHulls(const Costs& costs,
   return hulls;
 }
 
-std::vector<double> SpaceGraph::FewestToFollow(const std::vector<bool>& mask) const {
+std::vector<double> SpaceGraph::LeastToFollow(const std::vector<double>& load,
+                                              const std::vector<bool>& mask) const {
   std::vector<double> rest(view_->class_count(), std::numeric_limits<double>::infinity());
   rest[by_length_.back().index] = 0;
   for (size_t i = by_length_.size(); i-- > 0;) {
@@ -345,7 +376,7 @@ std::vector<double> SpaceGraph::FewestToFollow(const std::vector<bool>& mask) co
       const ENodeRef n{view_->FirstNode(c).index + k};
       if (!mask[n.index] || nodes_[n.index].piece == nullptr) continue;
       double& before = rest[view_->NodeChildren(n)[0].index];
-      before = std::min(before, rest[c.index] + parameters_[n.index]);
+      before = std::min(before, rest[c.index] + load[n.index]);
     }
   }
   return rest;
@@ -353,15 +384,15 @@ std::vector<double> SpaceGraph::FewestToFollow(const std::vector<bool>& mask) co
 
 std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& costs,
                                                                const std::vector<bool>& mask) {
-  const double budget = static_cast<double>(*space_.model->param_budget());
-  const Priced priced = PriceParameters(costs, mask);
+  const Priced priced = PriceBounds(costs, mask);
   // The slack is for sums taken in another order.
   const double known =
       priced.network ? priced.network->score() + 1e-9 : std::numeric_limits<double>::infinity();
-  const std::vector<double> steps_with_price = WithPrice(*costs.steps, priced.price);
+  const std::vector<double> steps_with_price = WithPrices(*costs.steps, priced.prices);
   const std::vector<Hull> plain = RestHulls(costs, mask);
   const std::vector<Hull> with_price = RestHulls({&steps_with_price, costs.time}, mask);
-  const std::vector<double> fewest = FewestToFollow(mask);
+  std::vector<std::vector<double>> to_follow;  // by bound, by class
+  for (const Bound& b : bounds_) to_follow.push_back(LeastToFollow(*b.load, mask));
   auto bound = [](const Hull& rest, double steps, double time) {
     double least = std::numeric_limits<double>::infinity();
     for (const auto& [l, t] : rest) least = std::min(least, steps + l + std::log(time + t));
@@ -369,7 +400,8 @@ std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& cost
   };
 
   struct Chain {
-    double steps = 0, time = 0, parameters = 0;
+    double steps = 0, time = 0;
+    std::array<double, 2> loads = {};  // by bound
     ENodeRef node;
     uint32_t before = 0;  // chain of the class one shorter
   };
@@ -380,17 +412,25 @@ std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& cost
       const ENodeRef n{view_->FirstNode(c).index + k};
       if (!mask[n.index]) continue;
       if (nodes_[n.index].piece == nullptr) {
-        own.push_back({0, 0, 0, n, 0});
+        own.push_back({0, 0, {}, n, 0});
         continue;
       }
       const std::vector<Chain>& shorter = chains[view_->NodeChildren(n)[0].index];
       for (uint32_t i = 0; i < shorter.size(); ++i) {
         Chain chain{shorter[i].steps + (*costs.steps)[n.index],
-                    shorter[i].time + (*costs.time)[n.index],
-                    shorter[i].parameters + parameters_[n.index], n, i};
-        if (chain.parameters + fewest[c.index] > budget) continue;
+                    shorter[i].time + (*costs.time)[n.index], shorter[i].loads, n, i};
+        bool within = true;
+        double price = 0;
+        for (size_t b = 0; b < bounds_.size(); ++b) {
+          chain.loads[b] += (*bounds_[b].load)[n.index];
+          const double rest = to_follow[b][c.index];
+          // What is still to come is a sum taken in another order: it may round up.
+          const double budget = bounds_[b].budget * (rest > 0 ? 1 + 1e-12 : 1);
+          within = within && chain.loads[b] + rest <= budget;
+          price += priced.prices[b] * (chain.loads[b] - bounds_[b].budget);
+        }
+        if (!within) continue;
         if (bound(plain[c.index], chain.steps, chain.time) > known) continue;
-        const double price = priced.price * (chain.parameters - budget);
         if (bound(with_price[c.index], chain.steps + price, chain.time) > known) continue;
         own.push_back(chain);
       }
@@ -398,13 +438,14 @@ std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& cost
       exhausted_ = exhausted_ || work_ > budget_work_;
     }
     std::stable_sort(own.begin(), own.end(), [](const Chain& a, const Chain& b) {
-      return std::tie(a.steps, a.time, a.parameters) < std::tie(b.steps, b.time, b.parameters);
+      return std::tie(a.steps, a.time, a.loads) < std::tie(b.steps, b.time, b.loads);
     });
     size_t kept = 0;
     for (const Chain& chain : own) {
       const bool beaten = std::any_of(
           own.begin(), own.begin() + static_cast<ptrdiff_t>(kept), [&](const Chain& other) {
-            return other.time <= chain.time && other.parameters <= chain.parameters;
+            return other.time <= chain.time && other.loads[0] <= chain.loads[0] &&
+                   other.loads[1] <= chain.loads[1];
           });
       work_ += kept / 8;
       if (!beaten) own[kept++] = chain;
@@ -422,7 +463,6 @@ std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& cost
   Point point;
   point.steps = best->steps;
   point.time = best->time;
-  point.parameters = static_cast<int64_t>(best->parameters);
   for (ClassRef at = by_length_.back();;) {
     point.nodes.push_back(best->node);
     if (nodes_[best->node.index].piece == nullptr) return point;
@@ -436,8 +476,7 @@ std::optional<Choice> SpaceGraph::Network(size_t batch, size_t optimizer,
   const std::vector<bool> mask = Mask(restriction);
   const Costs costs = CostsOf(batch, optimizer);
   auto best = LeastScore(costs, mask);
-  const auto budget = space_.model->param_budget();
-  if (best && budget && best->parameters > *budget) best = LeastWithinBudget(costs, mask);
+  if (best && !Within(*best)) best = LeastWithinBudget(costs, mask);
   if (!best) return std::nullopt;
   return Decode(best->nodes);
 }
@@ -450,7 +489,13 @@ double SpaceGraph::LeastLogScore(size_t batch, size_t optimizer) {
 std::optional<int64_t> SpaceGraph::FewestParameters(const Restriction& restriction) {
   const auto least = Least(0, 1, {&log_steps_, &parameters_}, Mask(restriction));
   if (!least) return std::nullopt;
-  return least->parameters;
+  return static_cast<int64_t>(Load(*least, parameters_));
+}
+
+std::optional<double> SpaceGraph::LeastLatency(const Restriction& restriction) {
+  const auto least = Least(0, 1, {&log_steps_, &latency_}, Mask(restriction));
+  if (!least) return std::nullopt;
+  return Load(*least, latency_);
 }
 
 Choice SpaceGraph::Decode(std::span<const ENodeRef> nodes) const {

@@ -8,12 +8,13 @@
 // the λ at which both are equal gives either a corner between or the proof that there is none. A
 // few dozen passes search any number of networks.
 //
-// A bound on parameters, P ≤ B, cuts into the hull. When the best network exceeds it, chains are
-// extended one stage at a time instead, keeping of each class those that no other beats in L, T and
-// P. What keeps this small is a lower bound on what a chain can still become, exact but for the
-// budget: the least of L + log T over the corners of the hull of everything that may follow; and
-// the same with the budget priced in, L + μ(P − B) + log T, which is no more than L + log T for
-// every network within the budget. A chain whose bound exceeds a network already known is dropped.
+// A bound on parameters or latency, P ≤ B, cuts into the hull. When the best network exceeds one,
+// chains are extended one stage at a time instead, keeping of each class those that no other beats
+// in L, T and what is bounded. What keeps this small is a lower bound on what a chain can still
+// become, exact but for the budgets: the least of L + log T over the corners of the hull of
+// everything that may follow; and the same with the budgets priced in, L + Σ μ(P − B) + log T,
+// which is no more than L + log T for every network within the budgets. A chain whose bound exceeds
+// a network already known is dropped.
 #pragma once
 
 #include <cstdint>
@@ -47,14 +48,16 @@ class SpaceGraph {
   size_t class_count() const { return view_->class_count(); }
   const std::string& stop_reason() const { return stop_reason_; }
 
-  // The network of the least steps · step time within param_budget, for steps of this batch and
-  // optimiser, under the restriction's choices of depth and layers. Only `hidden` of the Choice is
-  // filled. Nothing when nothing is legal.
+  // The network of the least steps · step time within param_budget and latency_budget, for steps of
+  // this batch and optimiser, under the restriction's choices of depth and layers. Only `hidden` of
+  // the Choice is filled. Nothing when nothing is legal.
   std::optional<Choice> Network(size_t batch, size_t optimizer, const Restriction& restriction);
   // log(steps factor · step time) of the best network without restriction or budget.
   double LeastLogScore(size_t batch, size_t optimizer);
   // The fewest parameters that a network can have, whatever the budget.
   std::optional<int64_t> FewestParameters(const Restriction& restriction);
+  // The least predicted seconds of one sample's forward pass that a network can have, likewise.
+  std::optional<double> LeastLatency(const Restriction& restriction);
 
   // Work ran out during an extraction since the start.
   bool exhausted() const { return exhausted_; }
@@ -77,9 +80,14 @@ class SpaceGraph {
   struct Point {
     double steps = 0;  // L
     double time = 0;   // T
-    int64_t parameters = 0;
     std::vector<egraph::ENodeRef> nodes;
     double score() const;
+  };
+
+  // Something of which a network may have only so much. It adds up over the stages.
+  struct Bound {
+    const std::vector<double>* load = nullptr;  // by e-node
+    double budget = 0;
   };
 
   // What a pass adds up, by e-node of the view: L and T, or stand-ins for them.
@@ -96,21 +104,26 @@ class SpaceGraph {
   std::optional<Point> Least(double a, double b, const Costs& costs, const std::vector<bool>& mask);
   // The network of the least L + log(T).
   std::optional<Point> LeastScore(const Costs& costs, const std::vector<bool>& mask);
-  // The best network within the budget.
+  // Stage after stage, as the scores add it up.
+  double Load(const Point& point, const std::vector<double>& load) const;
+  bool Within(const Point& point) const;
+  // The best network within all bounds.
   std::optional<Point> LeastWithinBudget(const Costs& costs, const std::vector<bool>& mask);
-  // A network within the budget, good if not the best, and the price of a parameter, in log steps,
-  // under which the bound on all networks is highest.
+  // A network within all bounds, good if not the best, and the prices of a unit of each, in log
+  // steps, under which the bound on all networks is highest.
   struct Priced {
     std::optional<Point> network;
-    double price = 0;
+    std::vector<double> prices;  // by bound
   };
-  Priced PriceParameters(const Costs& costs, const std::vector<bool>& mask);
-  std::vector<double> WithPrice(const std::vector<double>& steps, double price) const;
+  Priced PriceBounds(const Costs& costs, const std::vector<bool>& mask);
+  std::vector<double> WithPrices(const std::vector<double>& steps,
+                                 std::span<const double> prices) const;
   // By class: corners (L, T) of the hull of what may follow a chain of the class, by ascending L.
   using Hull = std::vector<std::pair<double, double>>;
   std::vector<Hull> RestHulls(const Costs& costs, const std::vector<bool>& mask) const;
-  // By class: the fewest parameters that may follow; infinite where nothing can.
-  std::vector<double> FewestToFollow(const std::vector<bool>& mask) const;
+  // By class: the least load that may follow; infinite where nothing can.
+  std::vector<double> LeastToFollow(const std::vector<double>& load,
+                                    const std::vector<bool>& mask) const;
   Choice Decode(std::span<const egraph::ENodeRef> nodes) const;
   // The class of a request without arguments ("NetworkWanted").
   egraph::ClassRef ClassOf(std::string_view request) const;
@@ -120,9 +133,10 @@ class SpaceGraph {
   uint64_t budget_work_ = 0;
   egraph::EGraph graph_;
   std::unique_ptr<egraph::EGraphView> view_;
-  std::vector<NetworkNode> nodes_;              // by e-node of the view
-  std::vector<egraph::ClassRef> by_length_;     // classes of networks, shorter chains first
-  std::vector<double> log_steps_, parameters_;  // by e-node
+  std::vector<NetworkNode> nodes_;           // by e-node of the view
+  std::vector<egraph::ClassRef> by_length_;  // classes of networks, shorter chains first
+  std::vector<double> log_steps_, parameters_, latency_;  // by e-node
+  std::vector<Bound> bounds_;
   std::map<std::pair<size_t, size_t>, std::vector<double>> seconds_;  // by batch and optimiser
   std::string stop_reason_;
   std::optional<search::Timeout> timeout_;

@@ -152,6 +152,17 @@ class Verifier {
                 PrintCount(*budget) + ") allows " + PrintInteger(*budget))
           .With(note(Property::Kind::kParamBudget));
     }
+    if (auto budget = model_.latency_budget()) {
+      // Sums taken in another order differ in the last digits.
+      const double latency = ForwardLatency(methods_.infer, BuiltinPriors());
+      if (latency > *budget * (1 + 1e-9)) {
+        Error(Kind::kConsistency, methods_.infer.form.span,
+              "the forward pass of one sample is predicted to take " + LatencyText(latency) +
+                  ", latency_budget(" + support::PrintSeconds(*budget) + ") allows " +
+                  support::PrintSeconds(*budget))
+            .With(note(Property::Kind::kLatencyBudget));
+      }
+    }
     for (const Property& property : model_.properties) {
       if (property.kind == Property::Kind::kDepth || property.kind == Property::Kind::kWidth ||
           property.kind == Property::Kind::kParamBudget ||

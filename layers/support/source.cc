@@ -31,11 +31,13 @@ std::optional<SourceFile> SourceFile::Read(const std::string& path, Diagnostics&
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return fail(std::strerror(errno));
   if (S_ISDIR(status.st_mode)) return fail("it is a folder");
+  // Opening a pipe waits for a writer that may never come, and a device may never end.
+  if (!S_ISREG(status.st_mode)) return fail("it is not a regular file");
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
                                                        &std::fclose);
   if (!file) return fail(std::strerror(errno));
   std::string text;
-  // One byte more than allowed tells "too large" from "just fits", for pipes as well as for files.
+  // One byte more than allowed tells "too large" from "just fits", also where the file grows.
   text.resize(kMaxBytes + 1);
   const size_t read = std::fread(text.data(), 1, text.size(), file.get());
   if (std::ferror(file.get())) return fail(std::strerror(errno));

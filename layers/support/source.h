@@ -35,7 +35,7 @@ class SourceFile {
 
   SourceFile(std::string name, std::string text);
 
-  // Reads `path`; on failure reports error[environment] and returns nothing.
+  // Reads `path`, a regular file; on failure reports error[environment] and returns nothing.
   static std::optional<SourceFile> Read(const std::string& path, Diagnostics& diagnostics);
 
   const std::string& name() const { return name_; }

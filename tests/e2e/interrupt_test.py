@@ -53,6 +53,15 @@ class Interrupt(L3cTest):
         else:  # no checkpoint was due yet: said so, nothing else lost
             self.assertIn("checkpoint", resumed.err)
 
+    def test_a_running_folder_is_left_alone(self):
+        out = self.dir / "busy"
+        process = self.start(out)
+        self.wait_for_steps(out, 5)
+        for args in (("run", MNIST, "-o", out, "--overwrite"), ("run", "--resume", out)):
+            self.assertIn("error[environment]", self.l3c(*args, code=1).err)
+        process.communicate(timeout=60)
+        self.assertEqual(0, process.returncode)
+
     def test_corrupt_checkpoint_is_refused(self):
         out = self.dir / "run"
         self.run_json(MNIST, "--steps", 3, "-o", out)

@@ -1,4 +1,6 @@
 // Data at rest: what is read, and what is refused with which words.
+#include <sys/stat.h>
+
 #include <zlib.h>
 
 #include <algorithm>
@@ -235,6 +237,26 @@ TEST_F(DataTest, RefusesABadManifest) {
   ExpectRefused({"/gone: no such file"});
   std::filesystem::remove_all(folder_.path());
   ExpectRefused({"there is no folder"});
+}
+
+// A pipe that nobody writes to would be waited for for ever.
+TEST_F(DataTest, RefusesWhatIsNoRegularFile) {
+  const auto make_pipe = [&](const std::string& name) {
+    std::filesystem::remove(folder_ / name);
+    ASSERT_EQ(mkfifo((folder_ / name).c_str(), 0600), 0);
+  };
+  make_pipe("pipe");
+  std::filesystem::remove(folder_ / "image");
+  std::filesystem::create_symlink("pipe", folder_ / "image");
+  ExpectRefused({"/image: not a regular file but a pipe"});
+  std::filesystem::remove(folder_ / "image");
+  std::filesystem::create_directory(folder_ / "image");
+  ExpectRefused({"/image: not a regular file but a folder"});
+  std::filesystem::remove(folder_ / "image");
+  std::filesystem::create_symlink("/dev/zero", folder_ / "image");
+  ExpectRefused({"/image: not a regular file but a device"});
+  make_pipe("dataset.json");
+  ExpectRefused({"/dataset.json: not a regular file but a pipe"});
 }
 
 TEST_F(DataTest, ShufflesEachEpochAnew) {

@@ -1,13 +1,17 @@
 // Whole runs of the linear plan, with the kernels interpreted.
 #include "runtime/session.h"
 
+#include <sys/stat.h>
+
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 
 #include "gtest/gtest.h"
 #include "layers/tensor/philox.h"
 #include "runtime/checkpoint.h"
+#include "runtime/folder_lock.h"
 #include "runtime/interpreter_kernels.h"
 #include "runtime/safetensors.h"
 #include "tests/runtime/linear_plan.h"
@@ -312,6 +316,106 @@ TEST_F(SessionTest, RefusesADamagedCheckpoint) {
   }
 }
 
+// The error for a damaged checkpoint tells from which older one the run can go on.
+TEST_F(SessionTest, ADamagedCheckpointLeadsToTheOneBefore) {
+  TempFolder out;
+  RunOptions options;
+  options.output = out.path();
+  options.keep_checkpoints = 3;
+  const l0::Plan plan = Plan();
+  const RunResult whole = RunOk(plan, options);
+  EXPECT_EQ(whole.checkpoint, out / "checkpoints/step-000000015");
+  std::filesystem::resize_file(whole.checkpoint + "/state.safetensors", 5);
+  options.checkpoint = out.path();
+  const std::string second = out / "checkpoints/step-000000012";
+  absl::Status status = RunBad(plan, options);
+  EXPECT_NE(status.message().find(second + ", is sound"), absl::string_view::npos) << status;
+  // One that is damaged as well is passed over.
+  std::filesystem::remove(second + "/state.json");
+  const std::string third = out / "checkpoints/step-000000009";
+  options.checkpoint = whole.checkpoint + "/";
+  status = RunBad(plan, options);
+  EXPECT_NE(status.message().find(third + ", is sound"), absl::string_view::npos) << status;
+  // As the error says: without the damaged ones, the run's folder stands for the sound one.
+  EXPECT_NE(status.message().find("remove " + whole.checkpoint + " and resume"),
+            absl::string_view::npos)
+      << status;
+  std::filesystem::remove_all(whole.checkpoint);
+  std::filesystem::remove_all(second);
+  options.checkpoint = out.path();
+  ExpectSame(RunOk(plan, options), whole);
+  options.checkpoint = third;
+  // With nothing older, there is nothing to say.
+  std::filesystem::remove(third + "/SHA256SUMS");
+  EXPECT_EQ(RunBad(plan, options).message().find("sound"), absl::string_view::npos);
+}
+
+TEST_F(SessionTest, RefusesAPipeInACheckpoint) {
+  for (const std::string file : {"parameters.safetensors", "state.json", "SHA256SUMS"}) {
+    TempFolder out;
+    RunOptions options;
+    options.output = out.path();
+    options.keep_checkpoints = 1;
+    const l0::Plan plan = Plan();
+    const std::string path = RunOk(plan, options).checkpoint + "/" + file;
+    std::filesystem::remove(path);
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    options.checkpoint = out.path();
+    const absl::Status status = RunBad(plan, options);
+    EXPECT_NE(status.message().find(path + ": not a regular file"), absl::string_view::npos)
+        << status;
+  }
+}
+
+// NaN and infinity reach the result, and what was trained is saved and can be read.
+TEST_F(SessionTest, ADivergedRunIsToldAndSaved) {
+  TempFolder data, out;
+  testing::WriteLinearData(data.path());
+  std::string lines;
+  for (int64_t i = 0; i < testing::kTrainSamples; ++i) lines += "1e30,1e30,1e30,1e30\n";
+  data.Write("train.x.csv", lines);
+  RunOptions options;
+  options.output = out.path();
+  options.data["points"] = data.path();
+  const l0::Plan plan = Plan();
+  const RunResult whole = RunOk(plan, options);
+  EXPECT_FALSE(whole.finite);
+  EXPECT_EQ(whole.steps, 15);
+  ASSERT_EQ(whole.metrics.size(), 2u);
+  EXPECT_EQ(whole.metrics[0].name, "loss");
+  EXPECT_FALSE(std::isfinite(whole.metrics[0].value));
+  EXPECT_FALSE(std::isfinite(whole.metrics[1].value));
+
+  options.checkpoint = whole.checkpoint;
+  ExpectSame(RunOk(plan, options), whole);
+  InterpreterKernels kernels(plan);
+  Recorder recorder;
+  const absl::StatusOr<RunResult> evaluated = Evaluate(plan, kernels, options, recorder);
+  ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+  EXPECT_FALSE(evaluated->finite);
+}
+
+// Two runs in one folder would remove each other's checkpoints.
+TEST_F(SessionTest, OneRunAtATimeWritesToAFolder) {
+  TempFolder out;
+  RunOptions options;
+  options.output = out.path();
+  const l0::Plan plan = Plan();
+  {
+    const absl::StatusOr<FolderLock> other = FolderLock::Take(out.path());
+    ASSERT_TRUE(other.ok()) << other.status();
+    const absl::Status status = RunBad(plan, options);
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_NE(status.message().find("another run is writing"), absl::string_view::npos) << status;
+    EXPECT_FALSE(std::filesystem::exists(out / "checkpoints"));
+    // Reading does not disturb it.
+    InterpreterKernels kernels(plan);
+    Recorder recorder;
+    EXPECT_TRUE(Evaluate(plan, kernels, options, recorder).ok());
+  }
+  EXPECT_TRUE(RunOk(plan, options).finite);
+}
+
 TEST_F(SessionTest, RefusesACheckpointOfAnotherPlan) {
   TempFolder out;
   RunOptions options;
@@ -368,6 +472,7 @@ TEST_F(SessionTest, AStopBeforeTheRunEndsItAtOnce) {
   const RunResult result = RunOk(plan, options);
   EXPECT_TRUE(result.interrupted);
   EXPECT_EQ(result.steps, 0);
+  EXPECT_TRUE(result.finite);
   EXPECT_FALSE(result.checkpoint.empty());
   options.checkpoint = out.path();
   ExpectSame(RunOk(plan, options), RunOk(plan));

@@ -63,9 +63,10 @@ const l1::SystemNode& ComputeNode(const l1::Program& program) {
   return program.system.nodes[program.graphs.front().node];
 }
 
-// Rows of each split, told from the smallest field alone; the run checks all of them.
-bool CountRows(const l3::Data& data, const std::string& folder,
-               std::map<std::string, int64_t>& rows) {
+// Rows of each split that is there, told from the smallest field alone; the run checks all of them.
+// The status is that of the split "train".
+absl::Status CountRows(const l3::Data& data, const std::string& folder,
+                       std::map<std::string, int64_t>& rows) {
   const auto smallest = std::min_element(
       data.fields.begin(), data.fields.end(), [](const l3::Field& a, const l3::Field& b) {
         return l3::NumElements(a.domain) < l3::NumElements(b.domain);
@@ -80,16 +81,13 @@ bool CountRows(const l3::Data& data, const std::string& folder,
     field.shape = l3::ExampleShape(smallest->domain);
     source.fields.push_back(std::move(field));
   }
-  for (const char* split : {"train", "test"}) {
-    const absl::StatusOr<runtime::SplitData> read = runtime::ReadSplit(source, folder, split);
-    if (read.ok()) {
-      rows[split] = read->samples;
-    } else if (std::string_view(split) == "train") {
-      return EnvironmentError(std::string(read.status().message()),
-                              "pass --data " + data.name + "=DIR, or --synthetic for random data");
-    }
+  absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train");
+  if (!train.ok()) return train.status();
+  rows["train"] = train->samples;
+  if (const auto test = runtime::ReadSplit(source, folder, "test"); test.ok()) {
+    rows["test"] = test->samples;
   }
-  return true;
+  return absl::OkStatus();
 }
 
 // Adds the time since construction to `timings` when it goes.
@@ -187,7 +185,10 @@ bool Compilation::LowerTo(Layer target) {
 
 bool Compilation::LowerSpec() {
   Timer timer(timings_, "l3->l2");
-  search::LoweringResult<l2::Module> result = l2::LowerToL2(*l3_, {}, SearchOptions(options_));
+  l2::LowerConstraints constraints;
+  constraints.rows = TrainRows();
+  search::LoweringResult<l2::Module> result =
+      l2::LowerToL2(*l3_, constraints, SearchOptions(options_));
   explanations_.push_back(std::move(result.explanation));
   if (!result.ok()) return Fail(*result.failure);
   return EnterLowered(Layer::kL2, l2::PrintModule(result.best()));
@@ -298,12 +299,25 @@ bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
       std::cerr << "note: data '" << declaration.name << "' is not at " << folder << "; planning for "
                 << kAssumedTrainRows << " samples (--data " << declaration.name << "=DIR)\n";
       info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
-    } else if (!CountRows(declaration, folder, info.rows)) {
-      return false;
+    } else if (const absl::Status status = CountRows(declaration, folder, info.rows);
+               !status.ok()) {
+      return EnvironmentError(std::string(status.message()),
+                              "pass --data " + declaration.name +
+                                  "=DIR, or --synthetic for random data");
     }
     data[declaration.name] = std::move(info);
   }
   return true;
+}
+
+std::optional<int64_t> Compilation::TrainRows() const {
+  if (options_.synthetic || l3_->models.empty() || l3_->models.front().in.empty()) return {};
+  const l3::Data* data = l3_->FindData(l3_->models.front().in.front().owner);
+  if (data == nullptr) return {};
+  std::map<std::string, int64_t> rows;
+  const std::string folder = DataFolder(data->name, "data/" + data->name);
+  if (!CountRows(*data, folder, rows).ok()) return {};
+  return rows["train"];
 }
 
 std::map<std::string, std::string> Compilation::DataFolders() const {

@@ -61,6 +61,8 @@ class Compilation {
   bool Fail(const search::SearchFailure& failure);
   bool EveryForcedChoiceExists() const;
   bool FindSystem(l1::System& system);
+  // Of the data that the model reads; nothing when they are not there, which is no error yet.
+  std::optional<int64_t> TrainRows() const;
   bool FindData(std::map<std::string, l1::DatasetInfo>& data);
   std::string DataFolder(const std::string& name, const std::string& path) const;
 

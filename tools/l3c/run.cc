@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <iostream>
@@ -108,11 +107,9 @@ int Train(const l0::Plan& plan, const runtime::KernelTable& kernels,
     EnvironmentError(std::string(result.status().message()));
     return 1;
   }
-  for (const runtime::Value& metric : result->metrics) {
-    if (std::isfinite(metric.value)) continue;
-    std::cerr << "warning: " << metric.name << " is not a finite number: training diverged; lower the "
+  if (!result->finite) {
+    std::cerr << "warning: a figure or a weight is not a finite number: training diverged; lower the "
               << "learning rate or look at the data\n";
-    break;
   }
   reporter.Emit(DoneEvent(*result, compile_seconds));
   if (!options.json) {
@@ -155,7 +152,7 @@ int RunProgram(const Options& options) {
 int Resume(const Options& options) {
   const Clock::time_point start = Clock::now();
   const std::optional<RunFolder> folder = RunFolder::Open(options.resume);
-  if (!folder) return 1;
+  if (!folder || !folder->IsFree()) return 1;
   const std::optional<RunFolder::Saved> saved = folder->Load(options);
   if (!saved) return 1;
   const std::unique_ptr<runtime::KernelTable> kernels = MakeKernels(saved->plan, options.engine);

@@ -9,6 +9,7 @@
 #include "layers/l0/plan_verify.h"
 #include "layers/support/diagnostics.h"
 #include "nlohmann/json.hpp"
+#include "runtime/folder_lock.h"
 #include "tools/l3c/files.h"
 
 namespace l3c::tools {
@@ -38,6 +39,14 @@ bool HoldsRun(const fs::path& folder) {
     if (fs::exists(folder / name, ignored)) return true;
   }
   return false;
+}
+
+// A run that is still going on would lose its files under its feet. The lock itself is the run's to
+// take, so this one is let go at once.
+bool NobodyRuns(const fs::path& folder) {
+  const absl::StatusOr<runtime::FolderLock> lock = runtime::FolderLock::Take(folder.string());
+  return lock.ok() || EnvironmentError(std::string(lock.status().message()),
+                                       "wait for it, or choose another folder with -o");
 }
 
 bool RemoveRun(const fs::path& folder) {
@@ -78,7 +87,7 @@ std::optional<RunFolder> RunFolder::Create(const Options& options) {
                            ", replace it with --overwrite, or choose another folder with -o");
       return std::nullopt;
     }
-    if (!RemoveRun(path)) return std::nullopt;
+    if (!NobodyRuns(path) || !RemoveRun(path)) return std::nullopt;
   }
   // Found out now rather than after an hour of training.
   const fs::path probe = path / ".probe";
@@ -99,6 +108,8 @@ std::optional<RunFolder> RunFolder::Open(const std::string& path) {
   }
   return RunFolder(fs::path(path));
 }
+
+bool RunFolder::IsFree() const { return NobodyRuns(path_); }
 
 bool RunFolder::Save(const Compilation& compilation, const Options& options) const {
   for (const LayerText& text : compilation.texts()) {

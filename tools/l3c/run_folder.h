@@ -24,6 +24,8 @@ class RunFolder {
   const std::filesystem::path& path() const { return path_; }
   std::string EventsPath() const { return (path_ / "events.jsonl").string(); }
 
+  // False after printing that another run works in it.
+  bool IsFree() const;
   bool Save(const Compilation& compilation, const Options& options) const;
   // The plan as saved, verified, and the data folders and the kind of data it ran with.
   struct Saved {

@@ -14,6 +14,7 @@
 #include "layers/l2/infer.h"
 #include "layers/l2/layers.h"
 #include "layers/l2/losses.h"
+#include "layers/support/units.h"
 #include "layers/tensor/differentiate.h"
 #include "layers/tensor/interpreter.h"
 #include "tests/layers/l2/testing.h"
@@ -229,16 +230,17 @@ TEST(L2Metrics, OfEqualProbabilitiesTheLowestClassIsTheGuess) {
 }
 
 TEST(L2Losses, TheNormTermsFollowTheirFormulas) {
-  for (const char* p : {"1", "2"}) {
-    const Module module =
-        Read(std::string("data d { x : tensor(f32, [2]) y : tensor(f32, [2]) }\n"
-                         "model m { in: d.x out: tensor(f32, [2]) }\n"
-                         "loss l { fit: divergence(m.out, d.y), weight: 2.0\n"
-                         "  small: norm(m.params, p=") +
-             p + "), weight: 0.5\n" + "  low: norm(m.out, p=" + p +
-             "), weight: 0.25 }\n goal: minimize(l)\n" +
-             "methods for m { sample: epoch_shuffle(batch: 2)\n infer: linear(2, 2)\n"
-             " backward: autodiff(mode: reverse)\n update: sgd(lr: 0.1) }");
+  for (const double p : {1.0, 1.5, 2.0, 3.0}) {
+    const std::string text = support::PrintReal(p);
+    const Module module = Read(
+        "data d { x : tensor(f32, [2]) y : tensor(f32, [2]) }\n"
+        "model m { in: d.x out: tensor(f32, [2]) }\n"
+        "loss l { fit: divergence(m.out, d.y), weight: 2.0\n"
+        "  small: norm(m.params, p=" +
+        text + "), weight: 0.5\n" + "  low: norm(m.out, p=" + text +
+        "), weight: 0.25 }\n goal: minimize(l)\n" +
+        "methods for m { sample: epoch_shuffle(batch: 2)\n infer: linear(2, 2)\n"
+        " backward: autodiff(mode: reverse)\n update: sgd(lr: 0.1) }");
     ForwardGraph forward = ExpandForward(module, module.methods[0], 2);
     const std::vector<Array> inputs = {
         Array::Floats(DType::kF32, {2, 2}, {1, 0, 0, 1}),
@@ -252,10 +254,53 @@ TEST(L2Losses, TheNormTermsFollowTheirFormulas) {
                             .floats[0];
     // Outputs (3, −4) and (1, 2); targets (0, 0) and (1, 1).
     const double fit = ((9 + 16) / 2.0 + (0 + 1) / 2.0) / 2;
-    const bool l1 = p[0] == '1';
-    const double small = l1 ? 10 : std::sqrt(30.0);
-    const double low = l1 ? (7 + 3) / 2.0 : (5 + std::sqrt(5.0)) / 2;
-    EXPECT_NEAR(loss, 2 * fit + 0.5 * small + 0.25 * low, 2e-7);
+    auto norm = [&](const std::vector<double>& values) {
+      double sum = 0;
+      for (double v : values) sum += std::pow(std::abs(v), p);
+      return std::pow(sum, 1 / p);
+    };
+    const double small = norm({3, -4, 1, 2});
+    const double low = (norm({3, -4}) + norm({1, 2})) / 2;
+    EXPECT_NEAR(loss, 2 * fit + 0.5 * small + 0.25 * low, 1e-6) << p;
+  }
+}
+
+// Slopes of a norm of parameters and of outputs where values are zero, alone and all together.
+TEST(L2Gradients, OfNormsAreFiniteAtZero) {
+  for (const double p : {1.0, 1.5, 2.0, 3.0}) {
+    for (const bool zeros : {false, true}) {
+      const Module module = Read(
+          "data d { x : tensor(f32, [2]) }\n model m { in: d.x out: tensor(f32, [2]) }\n"
+          "loss l { small: norm(m.params, p=" +
+          support::PrintReal(p) + ")\n  low: norm(m.out, p=" + support::PrintReal(p) +
+          "), weight: 0 }\n goal: minimize(l)\n"
+          "methods for m { sample: epoch_shuffle(batch: 2)\n infer: linear(2, 2)\n"
+          " backward: autodiff(mode: reverse)\n update: sgd(lr: 0.1) }");
+      ForwardGraph forward = ExpandForward(module, module.methods[0], 2);
+      const std::vector<double> weights =
+          zeros ? std::vector<double>(4, 0) : std::vector<double>{3, 0, -1.5, 0};
+      const std::vector<Array> inputs = {
+          Array::Floats(DType::kF32, {2, 2}, {0, 0, 1, 1}),
+          Array::Floats(DType::kF32, {2}, {1, 1}),
+          Array::Floats(DType::kF32, {2, 2}, weights),
+          Array::Floats(DType::kF32, {2}, {0, 0}),
+      };
+      Graph graph = forward.graph;
+      const auto gradients = tensor::Differentiate(graph, forward.loss, forward.parameter_nodes);
+      for (const auto precision : {tensor::Precision::kOracle, tensor::Precision::kOwnDType}) {
+        const auto found = tensor::EvaluateNodes(graph, inputs, gradients.nodes, precision);
+        double sum = 0;
+        for (double w : weights) sum += std::pow(std::abs(w), p);
+        for (size_t i = 0; i < weights.size(); ++i) {
+          const double w = weights[i];
+          const double slope =
+              w == 0 ? 0
+                     : std::copysign(std::pow(std::abs(w), p - 1), w) * std::pow(sum, 1 / p - 1);
+          EXPECT_NEAR(found[0].floats[i], slope, 1e-6) << p << " " << i;
+        }
+        for (double slope : found[1].floats) EXPECT_EQ(slope, 0) << p;
+      }
+    }
   }
 }
 

@@ -138,7 +138,8 @@ TEST(L2Search, TheChoiceIsNoKnifesEdge) {
 TEST(L2Search, BoundsAreKept) {
   for (const char* properties :
        {"depth(1)", "depth(2), width(64)", "depth(3), width(128), param_budget(50K)",
-        "depth(8), width(32)", "width(5), depth(3)", "param_budget(20K)", ""}) {
+        "depth(8), width(32)", "width(5), depth(3)", "param_budget(20K)", "latency_budget(20us)",
+        "depth(4), param_budget(100K), latency_budget(0.025)", ""}) {
     const auto result = Lower(MnistWith(properties));
     ASSERT_TRUE(result.ok()) << properties;
     support::Diagnostics diagnostics;
@@ -236,7 +237,13 @@ class BruteForce {
     support::Diagnostics diagnostics(&source);
     support::ParserBase parser(source, diagnostics);
     const Form form = *ParseForm(parser, Family::kLayer);
-    return WithBackward(EstimateLayer(*FindLayer(form.name), form, std::vector<Shape>{{in}}));
+    return EstimateLayer(*FindLayer(form.name), form, std::vector<Shape>{{in}});
+  }
+
+  double SecondsOf(const search::StepWork& w) const {
+    return w.contraction_flops / p_.contraction_flops_per_second +
+           w.elementwise_flops / p_.elementwise_flops_per_second + w.bytes / p_.bytes_per_second +
+           w.launches * p_.seconds_per_launch;
   }
 
   static void Keep(std::vector<double>& best, double value) {
@@ -302,18 +309,22 @@ class BruteForce {
         Work("linear(" + std::to_string(in) + ", " + std::to_string(outputs_) + ")", in));
     if (distribution_) work.push_back(Work("softmax", outputs_));
     int64_t parameters = 0;
-    for (const LayerWork& w : work) parameters += w.parameters;
+    double latency = 0;
+    for (const LayerWork& w : work) {
+      parameters += w.parameters;
+      latency += SecondsOf(w.per_sample) + SecondsOf(w.per_step);
+    }
+    if (model_.latency_budget() && latency > *model_.latency_budget()) return;
     if (model_.param_budget() && parameters > *model_.param_budget()) return;
     factor *= p_.depth_factors[static_cast<size_t>(hidden)];
     for (int64_t batch : p_.batches) {
       for (size_t o = 0; o < p_.optimizers.size(); ++o) {
         double seconds = 0;
         auto add = [&](const search::StepWork& w, double times) {
-          seconds += times * (w.contraction_flops / p_.contraction_flops_per_second +
-                              w.elementwise_flops / p_.elementwise_flops_per_second +
-                              w.bytes / p_.bytes_per_second + w.launches * p_.seconds_per_launch);
+          seconds += times * SecondsOf(w);
         };
-        for (const LayerWork& w : work) {
+        for (const LayerWork& forward : work) {
+          const LayerWork w = WithBackward(forward);
           add(w.per_sample, static_cast<double>(batch));
           add(w.per_step, 1);
         }
@@ -343,7 +354,7 @@ TEST(L2Search, TheBestEightAreThoseOfBruteForceOnRandomSpecifications) {
   auto pick = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
   };
-  int feasible = 0, bounded = 0;
+  int feasible = 0, bounded = 0, hurried = 0;
   for (int trial = 0; trial < 50; ++trial) {
     const int64_t features = pick(1, 200);
     const bool classes = pick(0, 1) == 1;
@@ -353,6 +364,10 @@ TEST(L2Search, TheBestEightAreThoseOfBruteForceOnRandomSpecifications) {
     if (pick(0, 2) > 0) {
       properties += ", param_budget(" + std::to_string(pick(1, 6) * (features + 40) * 8) + ")";
       ++bounded;
+    }
+    if (pick(0, 2) == 0) {
+      properties += ", latency_budget(" + std::to_string(pick(5, 40)) + "us)";
+      ++hurried;
     }
     const std::string n = std::to_string(outputs);
     const std::string text =
@@ -401,6 +416,7 @@ TEST(L2Search, TheBestEightAreThoseOfBruteForceOnRandomSpecifications) {
   }
   EXPECT_GT(feasible, 30);
   EXPECT_GT(bounded, 20);
+  EXPECT_GT(hurried, 10);
 }
 
 // ---- Failures ----------------------------------------------------------------------------------
@@ -417,6 +433,94 @@ TEST(L2Search, ABudgetTooTightNamesTheSmallestCandidate) {
   EXPECT_NE(text.find("NoCandidates"), std::string::npos) << text;
   EXPECT_NE(text.find("smallest candidate has 7850 parameters"), std::string::npos) << text;
   EXPECT_NE(text.find("raise param_budget to 7850"), std::string::npos) << text;
+}
+
+TEST(L2Search, ALatencyTooShortNamesTheSmallestCandidate) {
+  const LoweringResult<Module> linear = Lower(MnistWith("depth(1)"), WinnerOnly());
+  const double least = ForwardLatency(linear.best().methods[0].infer, BuiltinPriors());
+  const auto failed = Lower(MnistWith("depth(3), width(512), latency_budget(1us)"));
+  const std::string text = FailureText(failed);
+  EXPECT_NE(text.find("NoCandidates"), std::string::npos) << text;
+  EXPECT_NE(text.find(LatencyText(least) + ", latency_budget(1us)"), std::string::npos) << text;
+  EXPECT_GT(std::get<search::NoCandidates>(*failed.failure).where.begin, 0u);
+  // Exactly what is said to be needed is enough.
+  const auto found = Lower(MnistWith("depth(3), latency_budget(" + LatencyText(least) + ")"));
+  ASSERT_TRUE(found.ok());
+  EXPECT_EQ(found.best().methods[0].infer.nodes.size(),
+            linear.best().methods[0].infer.nodes.size());
+}
+
+TEST(L2Search, LatencyExcludesTheSlower) {
+  const auto free = Lower(testing::kMnistSpec, WinnerOnly());
+  const double usual = ForwardLatency(free.best().methods[0].infer, BuiltinPriors());
+  const double budget = usual / 1.5;
+  const std::string properties = "depth(3), width(512), param_budget(500K), latency_budget(" +
+                                 support::PrintSeconds(budget) + ")";
+  for (search::Mode mode : {search::Mode::kEGraph, search::Mode::kGreedy, search::Mode::kOff}) {
+    LoweringOptions options;
+    options.mode = mode;
+    const auto result = Lower(MnistWith(properties), options);
+    ASSERT_TRUE(result.ok()) << FailureText(result);
+    for (const auto& candidate : result.candidates) {
+      EXPECT_LE(ForwardLatency(candidate.target.methods[0].infer, BuiltinPriors()),
+                budget * (1 + 1e-12));
+    }
+  }
+  // A method written by hand is held to it as well.
+  Module slow = free.best();
+  slow.spec = ReadSpec(MnistWith(properties));
+  support::Diagnostics diagnostics;
+  EXPECT_FALSE(Verify(slow, diagnostics));
+  EXPECT_NE(diagnostics.Render(false).find("latency_budget"), std::string::npos);
+}
+
+TEST(L2Search, FewRowsTrainForMoreEpochs) {
+  auto lower = [](std::optional<int64_t> rows) {
+    LowerConstraints constraints;
+    constraints.rows = rows;
+    return LowerToL2(ReadSpec(testing::kMnistSpec), constraints, {});
+  };
+  const auto unknown = lower(std::nullopt);
+  const auto many = lower(60000);
+  ASSERT_EQ(many.candidates.size(), unknown.candidates.size());
+  for (size_t i = 0; i < many.candidates.size(); ++i) {
+    EXPECT_EQ(PrintModule(many.candidates[i].target), PrintModule(unknown.candidates[i].target));
+  }
+  struct Case {
+    int64_t rows, epochs, every;
+    std::vector<std::string> others;
+  };
+  for (const Case& c :
+       {Case{120, 4000, 400, {"12000", "1200"}}, Case{1500, 334, 33, {"1002", "101"}}}) {
+    const auto result = lower(c.rows);
+    ASSERT_TRUE(result.ok());
+    const Phase& phase = result.best().methods[0].phases.at(0);
+    EXPECT_EQ(phase.epochs, c.epochs);
+    EXPECT_EQ(phase.eval_every, c.every);
+    EXPECT_EQ(phase.checkpoint_every, c.every);
+    EXPECT_GE(TotalSteps(result.best().methods[0], c.rows), 4000);
+    for (const auto& candidate : result.candidates) {
+      support::Diagnostics diagnostics;
+      EXPECT_TRUE(Verify(candidate.target, diagnostics)) << diagnostics.Render(false);
+    }
+    const auto& decisions = result.explanation.decisions;
+    const auto epochs = std::find_if(decisions.begin(), decisions.end(), [](const auto& d) {
+      return d.id == "l2/classify/phases.epochs";
+    });
+    ASSERT_NE(epochs, decisions.end());
+    EXPECT_EQ(epochs->chosen, std::to_string(c.epochs));
+    std::vector<std::string> losers;
+    for (const auto& loser : epochs->losers) losers.push_back(loser.label);
+    EXPECT_EQ(losers, c.others);
+    // A loser can be forced.
+    LowerConstraints constraints;
+    constraints.rows = c.rows;
+    LoweringOptions options = WinnerOnly();
+    options.forced[epochs->id] = c.others[0];
+    const auto forced = LowerToL2(ReadSpec(testing::kMnistSpec), constraints, options);
+    ASSERT_TRUE(forced.ok());
+    EXPECT_EQ(std::to_string(forced.best().methods[0].phases[0].epochs), c.others[0]);
+  }
 }
 
 TEST(L2Search, TooManyToScoreNamesTheLoosestConstraint) {

@@ -88,6 +88,7 @@ methods for classify {
 
     phases [
         main(epochs: 3, eval: 0, checkpoint: 2),
+        more(epochs: 3, checkpoint: 0),
         last(steps: 500)
     ]
 }

@@ -1,7 +1,9 @@
 #include "layers/support/diagnostics.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
+#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -37,6 +39,19 @@ TEST(SourceFileTest, ReadReportsWhy) {
   EXPECT_EQ(diagnostics.Render(false),
             "error[environment]: cannot read '/nonexistent/x.l3': No such file or directory\n"
             "error[environment]: cannot read '/tmp': it is a folder\n");
+
+  // A pipe without a writer would be waited for.
+  const std::string pipe = ::testing::TempDir() + "/pipe.l3";
+  std::remove(pipe.c_str());
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  Diagnostics waiting;
+  EXPECT_FALSE(SourceFile::Read(pipe, waiting).has_value());
+  EXPECT_FALSE(SourceFile::Read("/dev/zero", waiting).has_value());
+  std::remove(pipe.c_str());
+  EXPECT_EQ(waiting.Render(false), "error[environment]: cannot read '" + pipe +
+                                       "': it is not a regular file\n"
+                                       "error[environment]: cannot read '/dev/zero': it is not a "
+                                       "regular file\n");
 
   const std::string path = ::testing::TempDir() + "/garbage.l3";
   std::ofstream(path) << std::string(10'000'000, 'x');
