@@ -41,6 +41,7 @@
 #include "egraph/ids.h"
 #include "egraph/names.h"
 #include "egraph/numerics.h"
+#include "egraph/proof_log.h"
 #include "egraph/rule.h"
 #include "egraph/table.h"
 #include "egraph/union_find.h"
@@ -278,6 +279,11 @@ class EGraph {
   // Whether a primitive runs in an action, where it may add e-nodes and unite classes.
   bool in_action() const { return in_action_; }
   const std::vector<UnionRecord>& unions() const { return unions_; }
+  // From here on, what is needed to explain equalities and facts (explain.h) is written down; the
+  // graph itself comes out the same. It must be empty.
+  void EnableProofs(ProofOptions options = {});
+  // Null unless enabled.
+  ProofLog* proof_log() const { return proof_log_.get(); }
   // The rules that created an e-node of the class or joined classes into it, each once, by id.
   std::vector<RuleId> RulesOf(Value class_id) const;
 
@@ -310,6 +316,10 @@ class EGraph {
   // Add() or Insert() with canonical arguments.
   Value AddCanonical(FunctionId f, const uint32_t* args);
   void SetCanonical(FunctionId f, const uint32_t* args, Value value, RuleId rule);
+  // Writes into the log what SetCanonical() is about to do, or has done where it has `inserted`.
+  void LogSet(FunctionId f, const uint32_t* args, bool inserted, uint32_t row, Value value);
+  // Writes that row `row` of a constructor was asked to be in the class of `value`.
+  void LogRowUnion(FunctionId f, uint32_t row, Value value, RuleId rule, bool joined);
   // Merges `value` into the live row `row`.
   void MergeIntoRow(FunctionId f, uint32_t row, Value value, RuleId rule);
   std::optional<Value> MergedValue(FunctionId f, uint32_t row, Value old_value, Value new_value,
@@ -349,6 +359,7 @@ class EGraph {
   std::vector<uint32_t> class_sorts_;
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
   std::vector<UnionRecord> unions_;
+  ProofLogHolder proof_log_;
 
   size_t live_rows_ = 0;
   uint64_t version_ = 0;
