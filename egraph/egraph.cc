@@ -520,6 +520,10 @@ void EGraph::Subsume(FunctionId f, std::span<const Value> args) {
 // --- Equality
 
 bool EGraph::Union(Value a, Value b) {
+  if (keeps_apart_) [[unlikely]] {
+    unions_.push_back({a, b, current_rule_});
+    return true;
+  }
   const bool joined = UnionAs(a, b, current_rule_);
   if (proof_log_) [[unlikely]] proof_log_->AddUnion(a, b, joined);
   return joined;

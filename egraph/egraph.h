@@ -66,14 +66,27 @@ class Merge {
   static Merge Or() { return Merge(Kind::kOr, nullptr); }    // bool
   static Merge And() { return Merge(Kind::kAnd, nullptr); }  // bool
   static Merge Custom(Fn fn) { return Merge(Kind::kCustom, std::move(fn)); }
+  // The same with what `fn` does as actions, over slots 0 (old) and 1 (new), so that proofs can go
+  // through it.
+  struct Steps {
+    Rule actions;
+    Operand result;
+  };
+  static Merge Custom(Fn fn, std::shared_ptr<const Steps> steps) {
+    Merge merge(Kind::kCustom, std::move(fn));
+    merge.steps_ = std::move(steps);
+    return merge;
+  }
 
   Kind kind() const { return kind_; }
   const Fn& fn() const { return fn_; }
+  const Steps* steps() const { return steps_.get(); }
 
  private:
   Merge(Kind kind, Fn fn) : kind_(kind), fn_(std::move(fn)) {}
   Kind kind_;
   Fn fn_;
+  std::shared_ptr<const Steps> steps_;
 };
 
 struct Sort {
@@ -309,6 +322,7 @@ class EGraph {
   friend class Engine;        // run.cc: search steps
   friend class Matcher;       // match.h: column indexes
   friend class ActionRunner;  // apply.h: canonical arguments
+  friend class TermBank;      // term_bank.h: a graph without equalities
 
   FunctionId DeclareTable(Function function);
   Value NewClass(SortId sort);
@@ -360,6 +374,7 @@ class EGraph {
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
   std::vector<UnionRecord> unions_;
   ProofLogHolder proof_log_;
+  bool keeps_apart_ = false;  // Union() only writes down that it was asked; see term_bank.h
 
   size_t live_rows_ = 0;
   uint64_t version_ = 0;
