@@ -59,6 +59,8 @@ Table& Table::operator=(const Table& other) {
   for (const auto& index : other.indexes_) {
     indexes_.push_back(std::make_unique<ColumnIndex>(*index));
   }
+  layout_ = std::max(layout_, other.layout_) + 1;
+  retired_ = 0;
   levels_ = other.levels_;
   killed_ = other.killed_;
   subsumed_ = other.subsumed_;
@@ -182,7 +184,7 @@ inline uint32_t Table::AppendAt(size_t slot, uint32_t hash, const uint32_t* args
   const uint32_t row = rows_++;
   ++live_;
   slots_[slot] = {row + 1, hash};
-  uint32_t* cells = Cells(row);
+  uint32_t* cells = MutableCells(row);
   for (uint32_t i = 0; i < arguments_; ++i) cells[i] = args[i];
   cells[arguments_] = output;
   cells[arguments_ + 1] = flags;
@@ -217,7 +219,8 @@ std::pair<uint32_t, bool> Table::FindOrAppend(const uint32_t* args, uint32_t out
 
 void Table::Kill(uint32_t row) {
   if (row < kept_) killed_.push_back(row);
-  Cells(row)[arguments_ + 1] |= kDeadBit;
+  MutableCells(row)[arguments_ + 1] |= kDeadBit;
+  ++retired_;
   --live_;
 }
 
@@ -242,9 +245,10 @@ std::pair<uint32_t, bool> Table::Replace(uint32_t row, const uint32_t* args, uin
 }
 
 void Table::MarkSubsumed(uint32_t row) {
-  uint32_t& flags = Cells(row)[arguments_ + 1];
+  uint32_t& flags = MutableCells(row)[arguments_ + 1];
   if (row < kept_ && (flags & kSubsumedBit) == 0) subsumed_.push_back(row);
   flags |= kSubsumedBit;
+  ++retired_;
 }
 
 void Table::Compact() {
@@ -257,12 +261,14 @@ void Table::Compact() {
   for (uint32_t row = kept_; row < rows_; ++row) {
     for (; mark < marks_.size() && marks_[mark].second == row; ++mark) marks_[mark].second = kept;
     if (!IsLive(row)) continue;
-    if (row != kept) std::memcpy(Cells(kept), Cells(row), width_ * sizeof(uint32_t));
+    if (row != kept) std::memcpy(MutableCells(kept), Cells(row), width_ * sizeof(uint32_t));
     ++kept;
   }
   for (; mark < marks_.size(); ++mark) marks_[mark].second = kept;
   if (kept == rows_) return;
   rows_ = kept;
+  ++layout_;
+  retired_ = 0;
   // A few spare chunks are not worth an allocation; many are.
   const size_t needed = (size_t{rows_} + (size_t{1} << shift_) - 1) >> shift_;
   if (chunks_.size() > needed + 1) chunks_.resize(needed + 1);
@@ -442,13 +448,15 @@ void Table::Pop() {
   }
   rows_ = level.rows;
   live_ = level.live;
+  ++layout_;
+  retired_ = 0;
   for (size_t i = level.killed; i < killed_.size(); ++i) {
-    Cells(killed_[i])[arguments_ + 1] &= ~kDeadBit;
+    MutableCells(killed_[i])[arguments_ + 1] &= ~kDeadBit;
     if (same_slots) EnsureSlot(killed_[i]);
   }
   killed_.resize(level.killed);
   for (size_t i = level.subsumed; i < subsumed_.size(); ++i) {
-    Cells(subsumed_[i])[arguments_ + 1] &= ~kSubsumedBit;
+    MutableCells(subsumed_[i])[arguments_ + 1] &= ~kSubsumedBit;
   }
   subsumed_.resize(level.subsumed);
   marks_.resize(level.marks);
@@ -468,10 +476,12 @@ void Table::Pop() {
 
 // --- Memory
 
+// The small lists count by their length: what Pop() brings back must not depend on what they once
+// held.
 size_t Table::Bytes() const {
   size_t bytes = sizeof(Table) + slots_.Bytes() + chunks_.size() * ChunkWords() * sizeof(uint32_t) +
-                 marks_.capacity() * sizeof(marks_[0]) + levels_.capacity() * sizeof(Level) +
-                 (killed_.capacity() + subsumed_.capacity()) * sizeof(uint32_t);
+                 marks_.size() * sizeof(marks_[0]) + levels_.size() * sizeof(Level) +
+                 (killed_.size() + subsumed_.size()) * sizeof(uint32_t);
   for (const auto& index : indexes_) bytes += index->Bytes();
   return bytes;
 }

@@ -92,6 +92,10 @@ class Table {
   RuleId Provenance(uint32_t row) const { return RuleId{Flags(row) & kRuleMask}; }
   bool IsSubsumed(uint32_t row) const { return (Flags(row) & kSubsumedBit) != 0; }
   void MarkSubsumed(uint32_t row);
+  // For whoever keeps row numbers: changes when rows get other numbers or come back to life; and,
+  // with that unchanged, how many rows have died or been subsumed.
+  uint64_t layout() const { return layout_; }
+  uint32_t retired() const { return retired_; }
 
   // The live row with these arguments, or kNoRow.
   uint32_t Find(const uint32_t* args) const;
@@ -154,7 +158,7 @@ class Table {
     std::vector<Index> indexes;
   };
 
-  uint32_t* Cells(uint32_t row) {
+  uint32_t* MutableCells(uint32_t row) {
     return chunks_[row >> shift_].get() + size_t{row & ((1u << shift_) - 1)} * width_;
   }
   uint32_t Flags(uint32_t row) const { return Cells(row)[arguments_ + 1]; }
@@ -185,6 +189,8 @@ class Table {
   uint32_t live_ = 0;
   uint32_t shift_ = kFirstShift;  // log2 of a chunk's rows; below kChunkShift there is one chunk
   uint32_t kept_ = 0;             // rows at the latest Push()
+  uint32_t retired_ = 0;
+  uint64_t layout_ = 0;
   std::vector<std::unique_ptr<uint32_t[]>> chunks_;
   ZeroedArray<Slot> slots_;
   size_t used_ = 0;  // slots that are not empty
