@@ -377,7 +377,8 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
   switch (f.merge.kind()) {
     case Merge::Kind::kUnion:
       UnionAs(old_value, new_value, rule);
-      if (proof_log_) [[unlikely]] proof_log_->AddUnion(old_value, new_value, /*joined=*/true);
+      if (proof_log_) [[unlikely]]
+        proof_log_->AddUnion(old_value, new_value, /*joined=*/true);
       return Find(old_value);
     case Merge::Kind::kAssertEqual: {
       const Table& table = tables_[id.index];
@@ -415,12 +416,14 @@ void EGraph::MergeIntoRow(FunctionId id, uint32_t row, Value value, RuleId rule)
   const Value old_value = Canonical(f.output, Value{table.Output(row)});
   const Value new_value = Canonical(f.output, value);
   if (old_value == new_value) {
-    if (proof_log_) [[unlikely]] LogRowUnion(id, row, value, rule, /*joined=*/false);
+    if (proof_log_) [[unlikely]]
+      LogRowUnion(id, row, value, rule, /*joined=*/false);
     return;
   }
   if (f.kind == FunctionKind::kConstructor) {
     UnionAs(old_value, new_value, rule);
-    if (proof_log_) [[unlikely]] LogRowUnion(id, row, value, rule, /*joined=*/true);
+    if (proof_log_) [[unlikely]]
+      LogRowUnion(id, row, value, rule, /*joined=*/true);
     return;
   }
   uint32_t args[kMaxArity];
@@ -446,7 +449,8 @@ void EGraph::SetCanonical(FunctionId id, const uint32_t* args, Value value, Rule
   Table& table = tables_[id.index];
   const Value output = Canonical(functions_[id.index].output, value);
   auto [row, inserted] = table.FindOrAppend(args, output.bits, rule);
-  if (proof_log_) [[unlikely]] LogSet(id, args, inserted, row, value);
+  if (proof_log_) [[unlikely]]
+    LogSet(id, args, inserted, row, value);
   if (inserted) {
     ++live_rows_;
     ++version_;
@@ -455,8 +459,7 @@ void EGraph::SetCanonical(FunctionId id, const uint32_t* args, Value value, Rule
   }
 }
 
-void EGraph::LogSet(FunctionId id, const uint32_t* args, bool inserted, uint32_t row,
-                    Value value) {
+void EGraph::LogSet(FunctionId id, const uint32_t* args, bool inserted, uint32_t row, Value value) {
   const Function& f = functions_[id.index];
   const std::span all(args, f.inputs.size());
   if (f.kind != FunctionKind::kConstructor) {
@@ -525,7 +528,8 @@ bool EGraph::Union(Value a, Value b) {
     return true;
   }
   const bool joined = UnionAs(a, b, current_rule_);
-  if (proof_log_) [[unlikely]] proof_log_->AddUnion(a, b, joined);
+  if (proof_log_) [[unlikely]]
+    proof_log_->AddUnion(a, b, joined);
   return joined;
 }
 

@@ -53,8 +53,8 @@ class EGraph;
 // What becomes of a second value set for the same arguments.
 class Merge {
  public:
-  // Gives the value to keep. May intern base values, read tables and add e-nodes; must not set, unite
-  // or remove.
+  // Gives the value to keep. May intern base values, read tables and add e-nodes; must not set,
+  // unite or remove.
   using Fn = std::function<std::optional<Value>(EGraph&, Value old_value, Value new_value)>;
   enum class Kind : uint8_t { kUnion, kAssertEqual, kMin, kMax, kOr, kAnd, kCustom };
 

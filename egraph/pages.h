@@ -30,7 +30,8 @@ class ZeroedArray {
       if (data_ == nullptr) throw std::bad_alloc();
       return;
     }
-    void* block = mmap(nullptr, Bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* block =
+        mmap(nullptr, Bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (block == MAP_FAILED) throw std::bad_alloc();
     madvise(block, Bytes(), MADV_HUGEPAGE);  // a wish; the pages work without it
     data_ = static_cast<T*>(block);

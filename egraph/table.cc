@@ -13,8 +13,8 @@ inline uint64_t Mix(uint64_t hash, uint32_t x) {
 }
 inline uint32_t Fold(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
-// Removes slot `hole` of an open-addressing table by moving later ones back: an entry moves when its
-// home is not after the hole.
+// Removes slot `hole` of an open-addressing table by moving later ones back: an entry moves when
+// its home is not after the hole.
 template <typename Slot, typename IsEmpty, typename Home>
 void CloseGap(ZeroedArray<Slot>& slots, size_t hole, IsEmpty is_empty, Home home) {
   const size_t mask = slots.size() - 1;
@@ -419,7 +419,7 @@ uint32_t Table::Newest(const ColumnIndex& index, const uint32_t* key) const {
 // --- Undo
 
 void Table::Push() {
-  Level level{rows_,          live_,          shift_,         slots_.size(),    used_,
+  Level level{rows_,          live_,         shift_,         slots_.size(),    used_,
               chunks_.size(), marks_.size(), killed_.size(), subsumed_.size(), {}};
   for (const auto& index : indexes_) {
     level.indexes.push_back({index->indexed(), index->slots_.size(), index->next_.capacity()});
@@ -469,8 +469,8 @@ void Table::Pop() {
     }
   }
   if (!same_slots) FillSlots(level.slots);
-  // Slots of dead rows that have gone since count as if they were there, so that the slots grow when
-  // they would have.
+  // Slots of dead rows that have gone since count as if they were there, so that the slots grow
+  // when they would have.
   used_ = level.used;
 }
 

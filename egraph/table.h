@@ -3,9 +3,9 @@
 // Rows are only ever appended. A row that changes (its arguments or its output were merged) is
 // marked dead and appended again, so "new since" is a row number, which is what semi-naive
 // evaluation asks for. The cells of a row lie together: a lookup that hits reads one cache line of
-// the hash and one of the row. Chunks hold a power of two of rows; the first grows by doubling up to
-// full size, so a table of ten rows costs a few hundred bytes and a large one never copies more than
-// its hash slots.
+// the hash and one of the row. Chunks hold a power of two of rows; the first grows by doubling up
+// to full size, so a table of ten rows costs a few hundred bytes and a large one never copies more
+// than its hash slots.
 //
 // A dead row keeps its hash slot, which lookups pass over, until the slots are built anew: killing
 // touches nothing but the row. Dead rows are squeezed out by Compact().
@@ -124,13 +124,14 @@ class Table {
   // The newest row with this key (key columns in ascending order), or ColumnIndex::kEnd.
   uint32_t Newest(const ColumnIndex& index, const uint32_t* key) const;
 
-  // Pop() makes everything, order, indexes and Bytes() included, what it was at the matching Push().
+  // Pop() makes everything, order, indexes and Bytes() included, what it was at the matching
+  // Push().
   void Push();
   void Pop();
 
   size_t Bytes() const;
-  // An upper bound of Bytes() while and after `rows` more are appended: hash slots that have to grow
-  // are there twice for a moment.
+  // An upper bound of Bytes() while and after `rows` more are appended: hash slots that have to
+  // grow are there twice for a moment.
   size_t BytesWith(uint32_t rows) const;
 
  private:

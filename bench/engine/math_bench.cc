@@ -4,9 +4,9 @@
 //   math_bench [--steps N] [--repeat R] [--threads N]
 //
 // Steps: 11 by default, 12 at most (16 million e-nodes, 4 GB). Small measurements (loading, the 35
-// e-nodes of the start, steps 1 to 5) are medians of many runs, the rest medians of R (3). Times are
-// of the wall clock beside processor seconds of the process: on a busy machine the latter say more.
-// Bytes are EGraph::Bytes() and, as a check, the growth of the peak resident set.
+// e-nodes of the start, steps 1 to 5) are medians of many runs, the rest medians of R (3). Times
+// are of the wall clock beside processor seconds of the process: on a busy machine the latter say
+// more. Bytes are EGraph::Bytes() and, as a check, the growth of the peak resident set.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -45,8 +45,9 @@ Times Now() {
   const auto seconds = [](const timeval& t) {
     return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
   };
-  return {std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(),
-          seconds(usage.ru_utime) + seconds(usage.ru_stime)};
+  return {
+      std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(),
+      seconds(usage.ru_utime) + seconds(usage.ru_stime)};
 }
 
 double Median(std::vector<double> values) {
