@@ -127,9 +127,10 @@ ProofBuilder::Ref ProofBuilder::DeriveEquation(uint32_t e) {
     // The claim that joined the two; of several, the one that says it most literally.
     int best = -1;
     for (const Claim& c : applied->claims) {
-      if (c.is_fact() || c.lhs == c.rhs || c.sort != sort) continue;
+      if (c.is_fact() || c.sort != sort) continue;
       for (const Claim& side : {c, Reversed(c)}) {
-        const int score = (side.lhs == x) + (side.rhs == y);
+        // That a term is there joins two when it is congruent to one of them.
+        const int score = (side.lhs == x) + (side.rhs == y) + 3 * (c.lhs != c.rhs);
         if (score <= best || !index_.SameAt(sort, side.lhs, x, t) ||
             !index_.SameAt(sort, side.rhs, y, t)) {
           continue;
@@ -297,19 +298,19 @@ ProofBuilder::Ref ProofBuilder::Equal(SortId sort, Value x, Value y, uint32_t t)
   if (x == y) return Ref{};
   if (const std::optional<Ref> known = Known(Equality(sort, x, y))) return *known;
   if (!graph_.sort(sort).is_equality) return Container(sort, x, y, t);
-  const std::optional<uint32_t> a = index_.NodeOf(x, t);
-  const std::optional<uint32_t> b = index_.NodeOf(y, t);
-  const auto path = a && b ? index_.Path(*a, *b, t, shortest_) : std::nullopt;
-  if (!path) return Fail("two terms that were taken for equal are not");
+  const auto met = index_.Meet(x, y, t);
+  if (!met) return Fail("two terms that were taken for equal are not");
+  const auto [a, b] = *met;
+  const auto path = index_.Path(a, b, t, shortest_);
   std::vector<Ref> links;
-  if (bank_.OfNode(*a) != x) links.push_back(NodeIs(*a, x, t));
+  if (bank_.OfNode(a) != x) links.push_back(NodeIs(a, x, t));
   for (const ProofIndex::Hop& hop : *path) {
     Ref link = Event(log_.equations()[hop.equation].time);
     link.reversed ^= hop.reversed;
     links.push_back(link);
   }
-  if (bank_.OfNode(*b) != y) {
-    links.push_back(NodeIs(*b, y, t));
+  if (bank_.OfNode(b) != y) {
+    links.push_back(NodeIs(b, y, t));
     links.back().reversed ^= true;
   }
   return Chain(Equality(sort, x, y), std::move(links));

@@ -11,7 +11,7 @@ constexpr uint32_t kNever = 0xffffffffu;
 // A search for a shorter way looks at no more nodes than this.
 constexpr size_t kMaxVisited = 20000;
 // Terms that no row was made for nest no deeper than rules do.
-constexpr uint32_t kMaxLookups = 5000;
+constexpr uint32_t kMaxLookups = 1100;
 
 }  // namespace
 
@@ -118,11 +118,7 @@ std::optional<Value> ProofIndex::CanonicalAt(SortId sort, Value container, uint3
 bool ProofIndex::SameAt(SortId sort, Value x, Value y, uint32_t t) {
   if (x == y) return true;
   const Sort& s = graph_.sort(sort);
-  if (s.is_equality) {
-    const std::optional<uint32_t> a = NodeOf(x, t);
-    const std::optional<uint32_t> b = NodeOf(y, t);
-    return a && b && SameNodes(*a, *b, t);
-  }
+  if (s.is_equality) return Meet(x, y, t).has_value();
   if (!s.moves) return false;
   const std::optional<Value> a = CanonicalAt(sort, x, t);
   return a && a == CanonicalAt(sort, y, t);
@@ -137,46 +133,65 @@ bool ProofIndex::AllSame(FunctionId f, std::span<const Value> x, std::span<const
   return true;
 }
 
-std::optional<uint32_t> ProofIndex::BestNode(FunctionId f, std::span<const Value> args,
-                                             uint32_t t) {
+std::vector<uint32_t> ProofIndex::Congruent(Value term, uint32_t t) {
+  if (lookups_ >= kMaxLookups) return {};
+  ++lookups_;
+  const FunctionId f = bank_.FunctionOf(term);
+  const std::span<const Value> given = bank_.ArgsOf(term);
+  const std::vector<Value> args(given.begin(), given.end());  // lookups may grow the bank
   const std::vector<SortId>& inputs = graph_.function(f).inputs;
   std::vector<uint32_t> names(args.size());
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (!FinalName(inputs[i], args[i], t, &names[i])) return std::nullopt;
+  bool named = true;
+  for (size_t i = 0; i < args.size() && named; ++i) {
+    named = FinalName(inputs[i], args[i], t, &names[i]);
   }
-  const uint64_t hash = Hash(f, names);
-  std::optional<uint32_t> best;
-  size_t best_alike = 0;
-  auto it = std::lower_bound(nodes_by_hash_.begin(), nodes_by_hash_.end(), hash,
-                             [](const Hashed& h, uint64_t wanted) { return h.hash < wanted; });
-  for (; it != nodes_by_hash_.end() && it->hash == hash; ++it) {
-    const ProofLog::Node& node = log_.nodes()[it->row];
-    if (node.time >= t || node.function != f) continue;
-    const Value term = bank_.OfNode(it->row);
-    const std::span<const Value> has = bank_.ArgsOf(term);
-    const std::vector<Value> theirs(has.begin(), has.end());  // lookups may grow the bank
-    if (!AllSame(f, theirs, args, t)) continue;
-    size_t alike = 1;
-    for (size_t i = 0; i < args.size(); ++i) alike += theirs[i] == args[i];
-    if (alike > best_alike) {
-      best = it->row;
-      best_alike = alike;
+  std::vector<std::pair<size_t, uint32_t>> found;  // arguments that differ, node
+  if (named) {
+    const uint64_t hash = Hash(f, names);
+    auto it = std::lower_bound(nodes_by_hash_.begin(), nodes_by_hash_.end(), hash,
+                               [](const Hashed& h, uint64_t wanted) { return h.hash < wanted; });
+    for (; it != nodes_by_hash_.end() && it->hash == hash; ++it) {
+      const ProofLog::Node& node = log_.nodes()[it->row];
+      if (node.time >= t || node.function != f) continue;
+      const std::span<const Value> has = bank_.ArgsOf(bank_.OfNode(it->row));
+      const std::vector<Value> theirs(has.begin(), has.end());
+      if (!AllSame(f, theirs, args, t)) continue;
+      size_t differ = 0;
+      for (size_t i = 0; i < args.size(); ++i) differ += theirs[i] != args[i];
+      found.emplace_back(differ, it->row);
     }
   }
-  return best;
+  std::stable_sort(found.begin(), found.end());
+  --lookups_;
+  std::vector<uint32_t> nodes;
+  for (const auto& [differ, node] : found) nodes.push_back(node);
+  return nodes;
 }
 
 std::optional<uint32_t> ProofIndex::NodeOf(Value term, uint32_t t) {
   if (const uint32_t n = bank_.KnownNode(term); n != ProofLog::kNone && log_.nodes()[n].time < t) {
     return n;
   }
-  if (lookups_ >= kMaxLookups) return std::nullopt;
-  ++lookups_;
-  const std::span<const Value> args = bank_.ArgsOf(term);
-  const std::optional<uint32_t> node =
-      BestNode(bank_.FunctionOf(term), std::vector<Value>(args.begin(), args.end()), t);
-  --lookups_;
-  return node;
+  const std::vector<uint32_t> nodes = Congruent(term, t);
+  return nodes.empty() ? std::nullopt : std::optional(nodes[0]);
+}
+
+std::optional<std::pair<uint32_t, uint32_t>> ProofIndex::Meet(Value x, Value y, uint32_t t) {
+  const std::optional<uint32_t> a = NodeOf(x, t);
+  const std::optional<uint32_t> b = NodeOf(y, t);
+  if (!a || !b) return std::nullopt;
+  if (SameNodes(*a, *b, t)) return std::pair(*a, *b);
+  // What is never equal is not equal now.
+  if (!SameNodes(*a, *b, kNever)) return std::nullopt;
+  const std::array<uint32_t, 3> key{x.bits, y.bits, t};
+  if (apart_.contains(key)) return std::nullopt;
+  for (const uint32_t n : Congruent(x, t)) {
+    for (const uint32_t m : Congruent(y, t)) {
+      if (SameNodes(n, m, t)) return std::pair(n, m);
+    }
+  }
+  apart_.emplace(key, true);
+  return std::nullopt;
 }
 
 std::optional<uint32_t> ProofIndex::FactOf(FunctionId f, std::span<const Value> args, Value value,

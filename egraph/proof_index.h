@@ -3,11 +3,14 @@
 // Built once over a log that is finished for now. "At time t" means by records before t.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "egraph/proof_log.h"
 #include "egraph/term_bank.h"
 
@@ -20,6 +23,10 @@ class ProofIndex {
   // --- Terms are of the bank.
   // A node that the term was congruent to at time t, of those the one with most arguments alike.
   std::optional<uint32_t> NodeOf(Value term, uint32_t t);
+  // Nodes that the two terms were congruent to and that were equal. Between a union and the next
+  // rebuild a term may be congruent to several nodes that are not equal yet, so this is more than
+  // NodeOf() of both.
+  std::optional<std::pair<uint32_t, uint32_t>> Meet(Value x, Value y, uint32_t t);
   bool SameAt(SortId sort, Value x, Value y, uint32_t t);
   bool SameNodes(uint32_t a, uint32_t b, uint32_t t) const { return FindAt(a, t) == FindAt(b, t); }
   // A fact with arguments and value equal to these at time t.
@@ -48,7 +55,8 @@ class ProofIndex {
   uint64_t Hash(FunctionId f, std::span<const uint32_t> names) const;
   std::optional<Value> CanonicalAt(SortId sort, Value container, uint32_t t);
   bool AllSame(FunctionId f, std::span<const Value> x, std::span<const Value> y, uint32_t t);
-  std::optional<uint32_t> BestNode(FunctionId f, std::span<const Value> args, uint32_t t);
+  // The nodes f(args) at time t, those with most arguments alike first.
+  std::vector<uint32_t> Congruent(Value term, uint32_t t);
   uint64_t HashRow(FunctionId f, uint32_t args);
   std::optional<uint32_t> NodeOfRow(uint32_t row, uint32_t t, uint32_t to);
   void LinkClasses();
@@ -79,7 +87,8 @@ class ProofIndex {
   // By node: its equations, all of them.
   std::vector<uint32_t> first_edge_;
   std::vector<uint32_t> edges_;
-  uint32_t lookups_ = 0;  // NodeOf() in NodeOf()
+  uint32_t lookups_ = 0;  // Congruent() in Congruent()
+  absl::flat_hash_map<std::array<uint32_t, 3>, bool> apart_;  // what Meet() has not found
   std::vector<uint32_t> names_;
 };
 
