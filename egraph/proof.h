@@ -40,21 +40,21 @@ struct Proof {
     enum class Kind : uint8_t { kRule, kStatement, kMerge };
     Kind kind = Kind::kRule;
     uint32_t subject = 0;  // rule, index of the statement in the log, or function
-    // Terms. Rule: the value of each slot of its query. Merge: the arguments, the old value, the new
-    // one.
+    // Terms. Rule: the value of each slot of its query. Merge: the arguments, the old value, the
+    // new one.
     std::vector<uint32_t> slots;
     std::vector<uint32_t> reads;  // terms that its actions looked up, in order
-    // Steps, kNone where nothing has to be shown. Rule: for each atom of the query; for each preset,
-    // that the slot equals it; for each primitive `bool-=` over terms that differ, that they are
-    // equal; for each read, the fact. Statement: its reads. Merge: the facts of the old and of the
-    // new value, then its reads.
+    // Steps, kNone where nothing has to be shown. Rule: for each atom of the query; for each
+    // preset, that the slot equals it; for each primitive `bool-=` over terms that differ, that
+    // they are equal; for each read, the fact. Statement: its reads. Merge: the facts of the old
+    // and of the new value, then its reads.
     std::vector<Ref> premises;
   };
 
   // `lhs` = `rhs`. Where `lhs` is a call of a function or a relation: that has the value `rhs`.
   struct Step {
     enum class Kind : uint8_t {
-      kGivenTerm,      // put in by the caller: node, equation or fact `source` of the log
+      kGivenTerm,  // put in by the caller: node, equation or fact `source` of the log
       kGivenEquality,
       kGivenFact,
       kApply,       // what application `source` claims

@@ -94,7 +94,8 @@ ProofBuilder::Ref ProofBuilder::DeriveNode(uint32_t n) {
     }
     if (same && (made == nullptr || claim.lhs == term)) made = &claim;
   }
-  if (made == nullptr) return Fail("a term was made by a primitive in a way that is not written down");
+  if (made == nullptr)
+    return Fail("a term was made by a primitive in a way that is not written down");
   const Claim claim = *made;
   const Ref base = Apply(node.cause, claim);
   if (claim.lhs == term) return base;
@@ -139,9 +140,10 @@ ProofBuilder::Ref ProofBuilder::DeriveEquation(uint32_t e) {
         claim = side;
       }
     }
-    if (best < 0) return Fail("an equality was made by a primitive in a way that is not written down");
-    const bool turned = std::find(applied->claims.begin(), applied->claims.end(), claim) ==
-                        applied->claims.end();
+    if (best < 0)
+      return Fail("an equality was made by a primitive in a way that is not written down");
+    const bool turned =
+        std::find(applied->claims.begin(), applied->claims.end(), claim) == applied->claims.end();
     base = Apply(equation.cause, turned ? Reversed(claim) : claim);
     base.reversed ^= turned;
   }
@@ -214,8 +216,8 @@ std::optional<ProofBuilder::Applied> ProofBuilder::Carry(uint32_t index) {
   } else {
     const bool rule = record.kind == ProofLog::Application::Kind::kRule;
     applied.kind = rule ? Proof::Application::Kind::kRule : Proof::Application::Kind::kStatement;
-    const Rule& actions = rule ? graph_.rule(RuleId{record.subject})
-                               : *log_.statements()[record.subject];
+    const Rule& actions =
+        rule ? graph_.rule(RuleId{record.subject}) : *log_.statements()[record.subject];
     for (size_t i = 0; i < actions.query.slot_sorts.size(); ++i) {
       slot(actions.query.slot_sorts[i], i);
     }
@@ -318,9 +320,8 @@ ProofBuilder::Ref ProofBuilder::Equal(SortId sort, Value x, Value y, uint32_t t)
 
 ProofBuilder::Ref ProofBuilder::NodeIs(uint32_t n, Value term, uint32_t t) {
   const Value its = bank_.OfNode(n);
-  return Congruence(Event(log_.nodes()[n].time),
-                    Equality(bank_.terms().ClassSort(term), term, its), bank_.FunctionOf(term),
-                    Copy(bank_.ArgsOf(its)), Copy(bank_.ArgsOf(term)), t);
+  return Congruence(Event(log_.nodes()[n].time), Equality(bank_.terms().ClassSort(term), term, its),
+                    bank_.FunctionOf(term), Copy(bank_.ArgsOf(its)), Copy(bank_.ArgsOf(term)), t);
 }
 
 ProofBuilder::Ref ProofBuilder::There(Value term, uint32_t t) {
@@ -443,7 +444,8 @@ ProofBuilder::Ref ProofBuilder::Container(SortId sort, Value x, Value y, uint32_
 
 std::optional<ProofBuilder::Ref> ProofBuilder::Known(const Claim& claim) const {
   if (collecting_) return std::nullopt;
-  if (const auto it = by_claim_.find(Key(claim)); it != by_claim_.end()) return Ref{it->second, false};
+  if (const auto it = by_claim_.find(Key(claim)); it != by_claim_.end())
+    return Ref{it->second, false};
   if (claim.is_fact()) return std::nullopt;
   const auto it = by_claim_.find(Key(Reversed(claim)));
   if (it == by_claim_.end()) return std::nullopt;
@@ -618,12 +620,14 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
     const Draft& draft = drafts_[s];
     Proof::Step step;
     step.kind = draft.kind;
-    step.lhs = draft.claim.is_fact() ? call_of(draft.claim) : term_of(draft.claim.sort, draft.claim.lhs);
+    step.lhs =
+        draft.claim.is_fact() ? call_of(draft.claim) : term_of(draft.claim.sort, draft.claim.lhs);
     step.rhs = term_of(draft.claim.sort, draft.claim.rhs);
     step.source = draft.source;
     for (const Ref& r : draft.premises) step.premises.push_back({number[r.step], r.reversed});
     if (draft.kind == Kind::kApply) {
-      const auto it = std::lower_bound(used_applications.begin(), used_applications.end(), draft.source);
+      const auto it =
+          std::lower_bound(used_applications.begin(), used_applications.end(), draft.source);
       step.source = static_cast<uint32_t>(it - used_applications.begin());
     }
     number[s] = static_cast<uint32_t>(proof.steps.size());

@@ -80,7 +80,8 @@ bool ProofChecker::LoadTerm(const Proof::Term& term) {
     case Proof::Term::Kind::kCall: {
       if (term.function.index >= graph_.function_count()) return Wrong("no such function");
       const Function& f = graph_.function(term.function);
-      if (f.output != term.sort || f.inputs.size() != parts.size()) return Wrong("a wrong signature");
+      if (f.output != term.sort || f.inputs.size() != parts.size())
+        return Wrong("a wrong signature");
       for (size_t i = 0; i < parts.size(); ++i) {
         if (!fits(i, f.inputs[i])) return Wrong("an argument of another sort");
       }
@@ -94,7 +95,8 @@ bool ProofChecker::LoadTerm(const Proof::Term& term) {
       if (fn && (parts.size() % 2 == 0 || !fits(0, kString))) return Wrong("no function value");
       for (size_t i = 0; i < parts.size(); ++i) {
         if (fn && i % 2 == 1 && parts[i].bits >= graph_.sort_count()) return Wrong("no such sort");
-        if (!fits(i, graph_.ElementSort(term.sort, parts, i))) return Wrong("an element of another sort");
+        if (!fits(i, graph_.ElementSort(term.sort, parts, i)))
+          return Wrong("an element of another sort");
       }
       value = g.Container(term.sort, std::move(parts));
       break;
@@ -227,7 +229,8 @@ bool ProofChecker::CheckPremises(const Proof::Application& app, const Rule& rule
       ++*used;
     }
     if (bank_.Evaluate(p.primitive, args) != output) {
-      return Wrong("primitive '" + graph_.primitives()[p.primitive].name + "' computes another value");
+      return Wrong("primitive '" + graph_.primitives()[p.primitive].name +
+                   "' computes another value");
     }
   }
   return true;
@@ -288,7 +291,8 @@ bool ProofChecker::CheckApplication(uint32_t index, uint32_t step) {
   if (!claims || relies.size() != reads.size()) return Wrong("the actions cannot be carried out");
   if (app.premises.size() != used + relies.size()) return Wrong("a wrong number of premises");
   for (const Claim& claim : relies) {
-    if (!Shows(app.premises[used++], claim, step)) return Wrong("a value that is read is not shown");
+    if (!Shows(app.premises[used++], claim, step))
+      return Wrong("a value that is read is not shown");
   }
   checked_[index] = 1;
   concluded_[index] = std::move(*claims);
@@ -354,7 +358,8 @@ bool ProofChecker::CheckContainer(const Proof::Step& step, const Claim& claim) {
       const Claim c = *ClaimOf(r);
       const auto a = std::find(x.begin(), x.end(), c.lhs);
       const auto b = std::find(y.begin(), y.end(), c.rhs);
-      if (a == x.end() || b == y.end() || c.sort != sort.parameters[0]) return Wrong("no such element");
+      if (a == x.end() || b == y.end() || c.sort != sort.parameters[0])
+        return Wrong("no such element");
       x.erase(a);
       y.erase(b);
     }

@@ -19,8 +19,8 @@ namespace l3c::egraph {
 
 class ProofChecker {
  public:
-  // `graph` must keep a log. Its rules, statements and inputs are read; rules may be added later only
-  // for another checker.
+  // `graph` must keep a log. Its rules, statements and inputs are read; rules may be added later
+  // only for another checker.
   explicit ProofChecker(const EGraph& graph) : graph_(graph), bank_(graph) {}
 
   // Nothing when every step follows; otherwise what is wrong with the first that does not.
@@ -50,7 +50,7 @@ class ProofChecker {
   const EGraph& graph_;
   TermBank bank_;
   const Proof* proof_ = nullptr;
-  std::vector<Value> values_;                 // by term of the proof; not for calls of functions
+  std::vector<Value> values_;                  // by term of the proof; not for calls of functions
   std::vector<std::vector<Claim>> concluded_;  // by application, once checked
   std::vector<uint8_t> checked_;               // by application
   std::string wrong_;

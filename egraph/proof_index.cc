@@ -213,8 +213,7 @@ std::optional<uint32_t> ProofIndex::FactOf(FunctionId f, std::span<const Value> 
     for (size_t i = 0; i < args.size(); ++i) {
       theirs.push_back(bank_.OfValue(function.inputs[i], Value{log_.values()[fact.args + i]}));
     }
-    const Value has =
-        bank_.OfValue(function.output, Value{log_.values()[fact.args + args.size()]});
+    const Value has = bank_.OfValue(function.output, Value{log_.values()[fact.args + args.size()]});
     if (!AllSame(f, theirs, args, t) || !SameAt(function.output, has, value, t)) continue;
     size_t alike = 1 + (has == value);
     for (size_t i = 0; i < args.size(); ++i) alike += theirs[i] == args[i];
@@ -226,8 +225,8 @@ std::optional<uint32_t> ProofIndex::FactOf(FunctionId f, std::span<const Value> 
   return best;
 }
 
-// The first node with the function and the arguments at values()[row], as they were equal at time t,
-// that was then equal to node `to`.
+// The first node with the function and the arguments at values()[row], as they were equal at time
+// t, that was then equal to node `to`.
 std::optional<uint32_t> ProofIndex::NodeOfRow(uint32_t row, uint32_t t, uint32_t to) {
   const FunctionId f{log_.values()[row]};
   const std::vector<SortId>& inputs = graph_.function(f).inputs;
@@ -246,8 +245,8 @@ std::optional<uint32_t> ProofIndex::NodeOfRow(uint32_t row, uint32_t t, uint32_t
       if (sort.is_equality) {
         same = SameNodes(log_.class_nodes()[x.bits], log_.class_nodes()[y.bits], t);
       } else {
-        same = sort.moves && SameAt(inputs[i], bank_.OfValue(inputs[i], x),
-                                    bank_.OfValue(inputs[i], y), t);
+        same = sort.moves &&
+               SameAt(inputs[i], bank_.OfValue(inputs[i], x), bank_.OfValue(inputs[i], y), t);
       }
     }
     if (same) return it->row;

@@ -30,7 +30,8 @@ class ProofIndex {
   bool SameAt(SortId sort, Value x, Value y, uint32_t t);
   bool SameNodes(uint32_t a, uint32_t b, uint32_t t) const { return FindAt(a, t) == FindAt(b, t); }
   // A fact with arguments and value equal to these at time t.
-  std::optional<uint32_t> FactOf(FunctionId f, std::span<const Value> args, Value value, uint32_t t);
+  std::optional<uint32_t> FactOf(FunctionId f, std::span<const Value> args, Value value,
+                                 uint32_t t);
 
   // --- Equations, with both ends as exact as the log knows them.
   struct Ends {
@@ -87,7 +88,7 @@ class ProofIndex {
   // By node: its equations, all of them.
   std::vector<uint32_t> first_edge_;
   std::vector<uint32_t> edges_;
-  uint32_t lookups_ = 0;  // Congruent() in Congruent()
+  uint32_t lookups_ = 0;                                      // Congruent() in Congruent()
   absl::flat_hash_map<std::array<uint32_t, 3>, bool> apart_;  // what Meet() has not found
   std::vector<uint32_t> names_;
 };

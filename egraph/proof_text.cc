@@ -28,9 +28,7 @@ std::string Decimal(double d) {
 
 class Printer {
  public:
-  Printer(const EGraph& graph, const Proof& proof) : graph_(graph), proof_(proof) {
-    ChooseNames();
-  }
+  Printer(const EGraph& graph, const Proof& proof) : graph_(graph), proof_(proof) { ChooseNames(); }
 
   std::string Text() const {
     std::string text;
@@ -112,7 +110,8 @@ class Printer {
     std::string with;
     for (size_t i = 0; i < app.slots.size(); ++i) {
       const std::string name = SlotName(app, i);
-      if (!name.empty()) with += (with.empty() ? " with " : ", ") + name + " = " + Term(app.slots[i]);
+      if (!name.empty())
+        with += (with.empty() ? " with " : ", ") + name + " = " + Term(app.slots[i]);
     }
     text += with;
     std::vector<Proof::Ref> premises;
@@ -212,8 +211,9 @@ class Printer {
     uint32_t count = 0;
     for (uint32_t t = 0; t < proof_.terms.size(); ++t) {
       for (uint32_t arg : proof_.terms[t].args) sizes[t] += names_[arg].empty() ? sizes[arg] : 1;
-      const bool value = proof_.terms[t].kind == Proof::Term::Kind::kCall &&
-                         graph_.function(proof_.terms[t].function).kind != FunctionKind::kConstructor;
+      const bool value =
+          proof_.terms[t].kind == Proof::Term::Kind::kCall &&
+          graph_.function(proof_.terms[t].function).kind != FunctionKind::kConstructor;
       if (!value && sizes[t] > kLongTerm && uses[t] > 1) names_[t] = "t" + std::to_string(++count);
     }
   }
@@ -297,9 +297,12 @@ std::string ProofJson(const EGraph& graph, const Proof& proof) {
     out["text"] = printer.Claim(s);
     steps.push_back(std::move(out));
   }
-  const Json all{{"size", proof.steps.size()}, {"first_size", proof.first_steps},
-                 {"terms", terms},             {"applications", applications},
-                 {"steps", steps},             {"goals", proof.goals}};
+  const Json all{{"size", proof.steps.size()},
+                 {"first_size", proof.first_steps},
+                 {"terms", terms},
+                 {"applications", applications},
+                 {"steps", steps},
+                 {"goals", proof.goals}};
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

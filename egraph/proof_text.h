@@ -6,8 +6,8 @@
 //   1. t1 is there
 //        stated at sum.egg:8: (let expr1 (Mul (Num 2) …
 //   2. (Add t3 t4) = t1
-//        by rule "(Mul a (Add b c)) => …" (sum.egg:13) with a = (Num 2), b = (Var "x"), c = (Num 3);
-//        because 1
+//        by rule "(Mul a (Add b c)) => …" (sum.egg:13) with a = (Num 2), b = (Var "x"), c = (Num
+//        3); because 1
 //   3. t1 = t5
 //        along 2 backwards, 4
 //

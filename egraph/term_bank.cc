@@ -132,8 +132,8 @@ std::optional<std::vector<Claim>> TermBank::Execute(const Rule& rule, std::span<
       case Action::Kind::kLookup:
         if (reads.empty()) return std::nullopt;
         slots[action.result] = reads.front();
-        relies->push_back({action.function, args, {}, reads.front(),
-                           bank_.function(action.function).output});
+        relies->push_back(
+            {action.function, args, {}, reads.front(), bank_.function(action.function).output});
         reads = reads.subspan(1);
         break;
       case Action::Kind::kPrimitive: {
@@ -162,7 +162,10 @@ std::optional<std::vector<Claim>> TermBank::Execute(const Rule& rule, std::span<
         break;
       }
       case Action::Kind::kSet:
-        claims.push_back({action.function, args, {}, OfOperand(action.value, slots),
+        claims.push_back({action.function,
+                          args,
+                          {},
+                          OfOperand(action.value, slots),
                           bank_.function(action.function).output});
         break;
       case Action::Kind::kUnion:

@@ -62,7 +62,8 @@ class TermBank {
     return o.is_constant ? Value{o.bits} : slots[o.bits];
   }
 
-  // What a node, an equation or a fact of the log says by itself; nothing unless the caller put it in.
+  // What a node, an equation or a fact of the log says by itself; nothing unless the caller put it
+  // in.
   std::optional<Claim> GivenNode(uint32_t node);
   std::optional<Claim> GivenEquation(uint32_t equation);
   std::optional<Claim> GivenFact(uint32_t fact);

@@ -47,7 +47,8 @@ int CheckPairs(EGraph& graph, int pairs, uint32_t seed) {
   return proofs;
 }
 
-constexpr const char* kMath = R"((datatype Math (Num i64) (Var String) (Add Math Math) (Mul Math Math))
+constexpr const char* kMath =
+    R"((datatype Math (Num i64) (Var String) (Add Math Math) (Mul Math Math))
 (let expr1 (Mul (Num 2) (Add (Var "x") (Num 3))))
 (let expr2 (Add (Num 6) (Mul (Num 2) (Var "x"))))
 (rewrite (Add a b) (Add b a))
