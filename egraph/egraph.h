@@ -244,7 +244,11 @@ class EGraph {
   // Restores congruence and canonical rows after unions; runs do it after every step. False when
   // the graph has failed (see failure()).
   bool Rebuild();
-  bool NeedsRebuild() const { return !dirty_classes_.empty(); }
+  bool NeedsRebuild() const { return !dirty_classes_.empty() || !deferred_unions_.empty(); }
+  // From now on unions wait for the next Rebuild(), and those of its rounds for the next round: what
+  // a step sets is merged as if nothing had been united in it. Merges that build terms need that, as
+  // which terms they build must not depend on the order of the unions.
+  void DeferUnions() { defer_unions_ = true; }
 
   // --- Reading tables: call Rebuild() first. Live rows in row order; `fn` takes a Row.
   template <typename Fn>
@@ -293,6 +297,11 @@ class EGraph {
   };
   void SetGlobal(std::string_view name, Global global);
   const Global* FindGlobal(std::string_view name) const;
+  // Calls `fn` with every name, in no particular order.
+  template <typename Fn>
+  void ForEachGlobal(Fn&& fn) const {
+    for (const auto& [name, global] : globals_) fn(std::string_view(name));
+  }
 
   // --- The first error of the data, if any; it names both causes.
   const std::optional<std::string>& failure() const { return failure_; }
@@ -315,6 +324,9 @@ class EGraph {
   std::optional<Value> MergedValue(FunctionId f, uint32_t row, Value old_value, Value new_value,
                                    RuleId rule);
   bool UnionAs(Value a, Value b, RuleId rule);
+  bool UnionNow(Value a, Value b, RuleId rule);
+  void RemoveRow(FunctionId f, uint32_t row);
+  void SubsumeRow(FunctionId f, uint32_t row);
   Value CanonicalContainer(SortId sort, Value v) const;
   std::string DescribeRow(FunctionId f, uint32_t row) const;
   void RebuildRow(FunctionId f, uint32_t row);
@@ -349,6 +361,8 @@ class EGraph {
   std::vector<uint32_t> class_sorts_;
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
   std::vector<UnionRecord> unions_;
+  bool defer_unions_ = false;
+  std::vector<UnionRecord> deferred_unions_;
 
   size_t live_rows_ = 0;
   uint64_t version_ = 0;

@@ -50,6 +50,8 @@ struct ProgramResult {
   ProgramStatus status;
   std::vector<Printed> printed;    // by extract, print-size, print-function and print-stats
   std::vector<RunReport> reports;  // one for each `run` and `run-schedule`, in order
+  // The classes that extract was asked for, in order, without those of a graph that was popped.
+  std::vector<Value> extracted;
 
   bool ok() const { return status.ok; }
   std::string output() const;  // the text of all that was printed

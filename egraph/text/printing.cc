@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "egraph/text/suggest.h"
+
 namespace l3c::egraph {
 
 namespace {
@@ -42,6 +44,18 @@ const TermExtractor& Loader::Terms() {
   return *terms_;
 }
 
+Value Loader::Leader(SortId sort, Value value) const {
+  const auto named = leaders_.find(sort);
+  if (named == leaders_.end()) return value;
+  const FunctionId f = graph_.FindFunction(named->second);
+  if (!f.valid() || graph_.function(f).inputs != std::vector{sort, sort}) return value;
+  Value leader = value;
+  graph_.ForEachRow(f, [&](const Row& row) {
+    if (row.arg(0) == value) leader = row.arg(1);
+  });
+  return leader;
+}
+
 bool Loader::ExtractCommand(uint32_t n) {
   EGraph::Global value;
   EGraph::Global count{kI64, graph_.I64(0)};
@@ -50,7 +64,8 @@ bool Loader::ExtractCommand(uint32_t n) {
   if (count.sort != kI64 || graph_.AsI64(count.value) < 0) {
     return Error(Offset(Child(n, 2)), "expected a number of variants");
   }
-  value.value = graph_.Canonical(value.sort, value.value);
+  value.value = Leader(value.sort, graph_.Canonical(value.sort, value.value));
+  if (graph_.sort(value.sort).is_equality) result_.extracted.push_back(value.value);
   const std::optional<uint64_t> cost = Terms().Cost(value.sort, value.value);
   if (!cost) return Error(Offset(n), "no term of finite cost to extract");
   Printed printed;
@@ -74,7 +89,10 @@ bool Loader::ExtractCommand(uint32_t n) {
 
 bool Loader::FunctionName(uint32_t n, FunctionId* f) {
   *f = doc_.IsSymbol(n) ? graph_.FindFunction(doc_.Text(n)) : FunctionId{};
-  return f->valid() || Error(Offset(n), "unknown function " + Quoted(n));
+  if (f->valid()) return true;
+  Suggestion suggestion(doc_.Text(n));
+  OfferFunctions(&suggestion);
+  return Error(Offset(n), "unknown function " + Quoted(n) + suggestion.Text());
 }
 
 bool Loader::PrintSizeCommand(uint32_t n) {
@@ -152,19 +170,23 @@ bool Loader::PrintFunctionCommand(uint32_t n) {
   if (!csv) printed.text = "(\n";
   graph_.ForEachRow(f, [&](const Row& row) {
     if (most-- <= 0) return;
-    const std::string output =
-        function.output == kUnit ? "" : text_of(function.output, row.output());
+    // A fact of a relation is its own value.
+    const bool relation = function.kind == FunctionKind::kRelation;
+    const bool has_value = relation || function.output != kUnit;
+    const std::string output = relation    ? terms.RowText(f, row)
+                               : has_value ? text_of(function.output, row.output())
+                                           : "";
     if (csv) {
       printed.text += CsvField(function.name);
       for (uint32_t a = 0; a < row.size(); ++a) {
         printed.text += ',' + CsvField(text_of(function.inputs[a], row.arg(a)));
       }
-      if (function.output != kUnit) printed.text += ',' + CsvField(output);
+      if (has_value) printed.text += ',' + CsvField(output);
       printed.text += '\n';
       return;
     }
     printed.text += "   " + terms.RowText(f, row);
-    if (function.output != kUnit) printed.text += " -> " + output;
+    if (has_value) printed.text += " -> " + output;
     printed.text += '\n';
   });
   if (!csv) printed.text += ")\n";
