@@ -14,7 +14,18 @@ bool Loader::Perform(uint32_t n, Compiler& compiler, const Operand* operand, Val
   once.slot_sorts = compiler.TakeSlotSorts();
   ActionRunner runner(graph_);
   std::span<uint32_t> slots = runner.Slots(once);
-  const bool fine = runner.Apply(once) && graph_.Rebuild();
+  ProofLog* log = graph_.proof_log();
+  if (log != nullptr) {
+    once.name = OneLine(doc_.Text(n));
+    once.file = file_;
+    const Document::Position at = doc_.PositionOf(Offset(n));
+    once.line = at.line;
+    once.column = at.column;
+    log->BeginStatement(std::make_shared<const Rule>(once));
+  }
+  bool fine = runner.Apply(once);
+  if (log != nullptr) log->End();
+  fine = fine && graph_.Rebuild();
   if (!fine) return Error(Offset(n), graph_.failure().value_or("the action failed"));
   if (operand != nullptr) {
     *value = Value{operand->is_constant ? operand->bits : slots[operand->bits]};

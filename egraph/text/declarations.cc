@@ -220,24 +220,27 @@ std::optional<Merge> Loader::ReadMerge(uint32_t expr, SortId output) {
           "expected " + graph_.sort(output).name + ", found " + graph_.sort(merged->sort).name);
     return std::nullopt;
   }
-  // The slots of the step: old, new, then one per call.
-  auto step = std::make_shared<Rule>();
-  step->actions = compiler.TakeActions();
-  step->slot_sorts = compiler.TakeSlotSorts();
-  for (const Action& action : step->actions) {
+  // The slots of the steps: old, new, then one per call.
+  auto steps = std::make_shared<Merge::Steps>();
+  steps->actions.actions = compiler.TakeActions();
+  steps->actions.slot_sorts = compiler.TakeSlotSorts();
+  steps->result = merged->operand;
+  for (const Action& action : steps->actions.actions) {
     if (action.kind == Action::Kind::kAdd) graph_.DeferUnions();
   }
-  return Merge::Custom([step, result = merged->operand](EGraph& graph, Value old_value,
-                                                        Value new_value) -> std::optional<Value> {
+  const auto merge = [steps](EGraph& graph, Value old_value,
+                             Value new_value) -> std::optional<Value> {
     ActionRunner runner(graph);
-    const std::span<uint32_t> slots = runner.Slots(*step);
+    const std::span<uint32_t> slots = runner.Slots(steps->actions);
     slots[0] = old_value.bits;
     slots[1] = new_value.bits;
-    if (!runner.Apply(*step)) return std::nullopt;
-    return result.is_constant
-               ? Value{result.bits}
-               : graph.Canonical(step->slot_sorts[result.bits], Value{slots[result.bits]});
-  });
+    if (!runner.Apply(steps->actions)) return std::nullopt;
+    const Operand& result = steps->result;
+    return result.is_constant ? Value{result.bits}
+                              : graph.Canonical(steps->actions.slot_sorts[result.bits],
+                                                Value{slots[result.bits]});
+  };
+  return Merge::Custom(merge, steps);
 }
 
 bool Loader::RelationCommand(uint32_t n) {
