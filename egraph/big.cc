@@ -24,7 +24,7 @@ mpq_class Rat(EGraph& e, Value v) { return mpq_class(e.AsString(v), 10); }
 size_t Bits(const mpz_class& z) { return mpz_sizeinbase(z.get_mpz_t(), 2); }
 
 Result Intern(EGraph& e, const OptInt& z) {
-  if (!z || Bits(*z) > kMaxBigBits) return std::nullopt;
+  if (!z || Bits(*z) > kMaxBigBits || e.PoolIsFull()) return std::nullopt;
   return e.String(z->get_str(10));
 }
 
@@ -52,7 +52,7 @@ Result Intern(EGraph& e, SortId sort, OptRat q) {
   const bool fits = sort == kRational
                         ? ToI64(q->get_num()) && ToI64(q->get_den())
                         : Bits(q->get_num()) <= kMaxBigBits && Bits(q->get_den()) <= kMaxBigBits;
-  if (!fits) return std::nullopt;
+  if (!fits || e.PoolIsFull()) return std::nullopt;
   return e.String(q->get_str(10));
 }
 

@@ -28,7 +28,7 @@ size_t FindKey(std::span<const Value> all, Value key) {
 }  // namespace
 
 std::optional<Value> MadeContainer(EGraph& e, SortId sort, std::vector<Value> elements) {
-  if (elements.size() > kMaxElements) return std::nullopt;
+  if (elements.size() > kMaxElements || e.PoolIsFull()) return std::nullopt;
   const Value made = e.Container(sort, std::move(elements));
   if (e.ContainerDepth(made) > kMaxContainerDepth) return std::nullopt;
   return made;

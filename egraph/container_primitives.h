@@ -19,7 +19,7 @@
 namespace l3c::egraph {
 
 // A primitive does not build containers larger than this; it gives nothing instead.
-inline constexpr size_t kMaxElements = size_t{1} << 24;
+inline constexpr size_t kMaxElements = size_t{1} << 20;
 
 // A container of `sort`, or nothing where it is too large or nests too deep.
 std::optional<Value> MadeContainer(EGraph& e, SortId sort, std::vector<Value> elements);

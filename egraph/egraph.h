@@ -29,6 +29,7 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,8 +54,8 @@ class EGraph;
 // What becomes of a second value set for the same arguments.
 class Merge {
  public:
-  // Gives the value to keep. May intern base values, read tables and add e-nodes; must not set, unite
-  // or remove.
+  // Gives the value to keep. May intern base values, read tables and add e-nodes; must not set,
+  // unite or remove.
   using Fn = std::function<std::optional<Value>(EGraph&, Value old_value, Value new_value)>;
   enum class Kind : uint8_t { kUnion, kAssertEqual, kMin, kMax, kOr, kAnd, kCustom };
 
@@ -259,9 +260,9 @@ class EGraph {
   // the graph has failed (see failure()).
   bool Rebuild();
   bool NeedsRebuild() const { return !dirty_classes_.empty() || !deferred_unions_.empty(); }
-  // From now on unions wait for the next Rebuild(), and those of its rounds for the next round: what
-  // a step sets is merged as if nothing had been united in it. Merges that build terms need that, as
-  // which terms they build must not depend on the order of the unions.
+  // From now on unions wait for the next Rebuild(), and those of its rounds for the next round:
+  // what a step sets is merged as if nothing had been united in it. Merges that build terms need
+  // that, as which terms they build must not depend on the order of the unions.
   void DeferUnions() { defer_unions_ = true; }
 
   // --- Reading tables: call Rebuild() first. Live rows in row order; `fn` takes a Row.
@@ -279,7 +280,16 @@ class EGraph {
   // All live rows.
   size_t RowCount() const { return live_rows_; }
   size_t ClassCount() const;  // canonical classes
-  size_t Bytes() const;       // tables, indexes, union-find and interned values
+  // What primitives have made: containers and strings. Beyond the limit they give nothing, and the
+  // graph fails.
+  size_t PoolBytes() const { return containers_.Bytes() + string_bytes_; }
+  void set_max_pool_bytes(size_t bytes) { max_pool_bytes_ = bytes; }
+  bool PoolIsFull() {
+    if (PoolBytes() <= max_pool_bytes_) return false;
+    Fail("containers and strings take more than " + std::to_string(max_pool_bytes_) + " bytes");
+    return true;
+  }
+  size_t Bytes() const;  // tables, indexes, union-find and interned values
   // Changes with every row added or removed and every union; equal versions, equal graphs.
   uint64_t version() const { return version_; }
 
@@ -379,6 +389,7 @@ class EGraph {
   std::deque<std::string> strings_;
   NameMap<uint32_t> string_index_;
   size_t string_bytes_ = 0;
+  size_t max_pool_bytes_ = std::numeric_limits<size_t>::max();
   mutable ContainerPool containers_;  // making a value canonical may intern it
 
   UnionFind union_find_;

@@ -224,8 +224,8 @@ std::string TermExtractor::RowText(FunctionId f, const Row& row) const {
   return Print(std::move(pieces), kMaxBytes);
 }
 
-std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value value,
-                                                            size_t count) const {
+std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value value, size_t count,
+                                                            size_t max_bytes) const {
   std::vector<Variant> variants;
   if (!graph_.sort(sort).is_equality) {
     const std::optional<uint64_t> cost = Cost(sort, value);
@@ -258,10 +258,13 @@ std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value v
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
   if (candidates.size() > count) candidates.resize(count);
+  size_t bytes = 0;
   for (const Candidate& candidate : candidates) {
     std::vector<Piece> pieces;
     PushNode(candidate.function, candidate.row, &pieces);
     variants.push_back({candidate.cost, Print(std::move(pieces), kMaxBytes)});
+    bytes += variants.back().text.size();
+    if (bytes > max_bytes) break;
   }
   return variants;
 }

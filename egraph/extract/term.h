@@ -32,8 +32,10 @@ class TermExtractor {
     uint64_t cost = 0;
     std::string text;
   };
-  // The smallest term of each e-node of a class, by cost, at most `count`.
-  std::vector<Variant> Variants(SortId sort, Value value, size_t count) const;
+  // The smallest term of each e-node of a class, by cost, at most `count`; none after `max_bytes`
+  // in all.
+  std::vector<Variant> Variants(SortId sort, Value value, size_t count,
+                                size_t max_bytes = kMaxBytes) const;
 
   static constexpr size_t kMaxBytes = size_t{64} << 20;
 

@@ -27,6 +27,10 @@ bool Loader::Perform(uint32_t n, Compiler& compiler, const Operand* operand, Val
   if (log != nullptr) log->End();
   fine = fine && graph_.Rebuild();
   if (!fine) return Error(Offset(n), graph_.failure().value_or("the action failed"));
+  if (graph_.Bytes() > options_.budget.max_bytes) {
+    return Error(Offset(n), "the e-graph takes more than " +
+                                std::to_string(options_.budget.max_bytes) + " bytes");
+  }
   if (operand != nullptr) {
     *value = Value{operand->is_constant ? operand->bits : slots[operand->bits]};
   }

@@ -236,9 +236,9 @@ std::optional<Merge> Loader::ReadMerge(uint32_t expr, SortId output) {
     slots[1] = new_value.bits;
     if (!runner.Apply(steps->actions)) return std::nullopt;
     const Operand& result = steps->result;
-    return result.is_constant ? Value{result.bits}
-                              : graph.Canonical(steps->actions.slot_sorts[result.bits],
-                                                Value{slots[result.bits]});
+    return result.is_constant
+               ? Value{result.bits}
+               : graph.Canonical(steps->actions.slot_sorts[result.bits], Value{slots[result.bits]});
   };
   return Merge::Custom(merge, steps);
 }

@@ -30,6 +30,7 @@ std::string OneLine(std::string_view text) {
 }
 
 ProgramResult Loader::Load(std::string_view text) {
+  graph_.set_max_pool_bytes(options_.budget.max_bytes);
   if (text.size() > options_.max_bytes) {
     result_.status = {false, file_, 1, 1,
                       "the text is larger than " + std::to_string(options_.max_bytes) + " bytes"};

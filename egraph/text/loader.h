@@ -128,6 +128,9 @@ class Loader {
   // Costs of the graph as it is; kept while it stays the same.
   const TermExtractor& Terms();
   bool ExtractCommand(uint32_t n);
+  // Keeps what a command has printed, within the limit of all.
+  bool Print(uint32_t n, Printed printed);
+  size_t OutputLeft() const { return options_.max_output - output_; }
   // The class to extract in place of `value`; itself but for sorts with `:internal-uf`.
   Value Leader(SortId sort, Value value) const;
 
@@ -171,7 +174,8 @@ class Loader {
   std::vector<size_t> extracted_at_push_;
   // Of sorts with `:internal-uf`: the constructor that says, for a class, which one to extract.
   std::map<SortId, std::string> leaders_;
-  size_t depth_ = 0;  // files that include this one
+  size_t depth_ = 0;   // files that include this one
+  size_t output_ = 0;  // bytes printed
   std::optional<TermExtractor> terms_;
   uint64_t terms_version_ = 0;
 };

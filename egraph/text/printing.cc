@@ -56,6 +56,16 @@ Value Loader::Leader(SortId sort, Value value) const {
   return leader;
 }
 
+bool Loader::Print(uint32_t n, Printed printed) {
+  if (printed.text.size() > OutputLeft()) {
+    return Error(Offset(n),
+                 "the program prints more than " + std::to_string(options_.max_output) + " bytes");
+  }
+  output_ += printed.text.size();
+  result_.printed.push_back(std::move(printed));
+  return true;
+}
+
 bool Loader::ExtractCommand(uint32_t n) {
   EGraph::Global value;
   EGraph::Global count{kI64, graph_.I64(0)};
@@ -73,7 +83,7 @@ bool Loader::ExtractCommand(uint32_t n) {
     printed.kind = Printed::Kind::kVariants;
     printed.text = "(\n";
     for (const TermExtractor::Variant& v :
-         Terms().Variants(value.sort, value.value, static_cast<size_t>(variants))) {
+         Terms().Variants(value.sort, value.value, static_cast<size_t>(variants), OutputLeft())) {
       printed.text += "   " + v.text + "\n";
     }
     printed.text += ")\n";
@@ -83,8 +93,7 @@ bool Loader::ExtractCommand(uint32_t n) {
     printed.cost = *cost;
     printed.text = *text + "\n";
   }
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 bool Loader::FunctionName(uint32_t n, FunctionId* f) {
@@ -103,8 +112,7 @@ bool Loader::PrintSizeCommand(uint32_t n) {
     if (!FunctionName(Child(n, 1), &f)) return false;
     printed.sizes.emplace_back(graph_.function(f).name, graph_.LiveRows(f));
     printed.text = std::to_string(graph_.LiveRows(f)) + "\n";
-    result_.printed.push_back(std::move(printed));
-    return true;
+    return Print(n, std::move(printed));
   }
   printed.kind = Printed::Kind::kSizes;
   for (uint32_t f = 0; f < graph_.function_count(); ++f) {
@@ -120,8 +128,7 @@ bool Loader::PrintSizeCommand(uint32_t n) {
     printed.text += name + " " + std::to_string(size) + ")";
   }
   printed.text += ")\n";
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 std::string Loader::CsvField(const std::string& text) {
@@ -169,7 +176,7 @@ bool Loader::PrintFunctionCommand(uint32_t n) {
   printed.kind = Printed::Kind::kFunction;
   if (!csv) printed.text = "(\n";
   graph_.ForEachRow(f, [&](const Row& row) {
-    if (most-- <= 0) return;
+    if (most-- <= 0 || printed.text.size() > OutputLeft()) return;
     // A fact of a relation is its own value.
     const bool relation = function.kind == FunctionKind::kRelation;
     const bool has_value = relation || function.output != kUnit;
@@ -191,8 +198,7 @@ bool Loader::PrintFunctionCommand(uint32_t n) {
   });
   if (!csv) printed.text += ")\n";
   if (file != Id<void>::kNone) return WriteFile(file, printed.text, std::ios::trunc);
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 bool Loader::PrintStatsCommand(uint32_t n) {
@@ -206,8 +212,7 @@ bool Loader::PrintStatsCommand(uint32_t n) {
   printed.kind = Printed::Kind::kStatistics;
   printed.text = StatisticsText(graph_, result_.reports);
   if (file != Id<void>::kNone) return WriteFile(file, printed.text, std::ios::trunc);
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 }  // namespace l3c::egraph

@@ -208,8 +208,10 @@ TEST(Language, AFailedCheckNamesTheFactAndBothSides) {
       check("(r a) (= (f a) b) (r b)"),
       "t.egg:3:26: error: check failed: no match for '(r b)', which holds alone, together with "
       "the facts before it");
-  EXPECT_EQ(check("(= a b) (r a) (= b 7)"),
-            "t.egg:3:22: error: check failed: no match for '(= b 7)'");
+  EXPECT_EQ(
+      check("(= a b) (r a) (= b 7)"),
+      "t.egg:3:22: error: check failed: no match for '(= b 7)', which holds alone, together with "
+      "the facts before it");
 }
 
 TEST(Language, UnknownNamesComeWithTheClosestOne) {
@@ -373,7 +375,7 @@ TEST_F(Files, AreReadAndWritten) {
     (output "terms.txt" (B)))",
                    options_),
             "2\n");
-  EXPECT_EQ(Read("rows.txt"), "(\n   (edge 1 2)\n   (edge 2 3)\n)\n");
+  EXPECT_EQ(Read("rows.txt"), "(\n   (edge 1 2) -> (edge 1 2)\n   (edge 2 3) -> (edge 2 3)\n)\n");
   EXPECT_EQ(Read("terms.txt"), "(A (B))\n7\n(B)\n");
 }
 
