@@ -94,7 +94,8 @@ template <typename Sink>
 bool Matcher::ForEachMatch(const Query& query, const Delta& delta, Sink&& sink) {
   slots_.assign(query.slot_sorts.size(), Value::kNone);
   for (const Query::Preset& preset : query.presets) {
-    slots_[preset.slot] = graph_.Canonical(query.slot_sorts[preset.slot], preset.value).bits;
+    slots_[preset.slot] =
+        graph_.Canonical(query.slot_sorts[preset.slot], preset.value).bits;
   }
   if (query.atoms.empty()) {
     return !Plan(query, delta, 0) || Execute(0, sink);
