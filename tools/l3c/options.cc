@@ -222,6 +222,13 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_run->add_option("--to-json", options.to_json,
                          "Write the e-graph there in the end, as egraph-serialize does");
   egraph_run->add_option("--dot", options.dot, "Draw the e-graph there in the end");
+  egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops");
+  egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops");
+  egraph_run->add_option("--max-iterations", options.max_iterations,
+                         "Steps of a ruleset after which a run stops");
+  egraph_run->add_option("--max-seconds", options.max_seconds,
+                         "Time after which a run is aborted; what it found then varies")
+      ->check(CLI::NonNegativeNumber);
 
   CLI::App* egraph_extract =
       egraph->add_subcommand("extract", "Choose the cheapest term of a serialized e-graph");
