@@ -64,7 +64,7 @@ bool Loader::LetCommand(uint32_t n) {
 bool Loader::CheckCommand(uint32_t n) {
   Query query;
   if (!ReadQuery(n, 1, &query)) return false;
-  if (HasMatch(graph_, query, /*subsumed_too=*/true)) return true;
+  if (HasMatch(graph_, query, /*subsumed_too=*/true)) return ProveCheck(n, query);
   return Error(Offset(n), "check failed: no match for " + Quoted(n));
 }
 

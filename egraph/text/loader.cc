@@ -37,6 +37,7 @@ ProgramResult Loader::Load(std::string_view text) {
     Error(doc_.error_offset(), doc_.error());
     return std::move(result_);
   }
+  EnableProofsIfAsked();
   for (uint32_t command : doc_.top_level()) {
     if (!Command(command)) break;
   }
@@ -71,6 +72,9 @@ bool Loader::Command(uint32_t n) {
   if (head == "check") return CheckCommand(n);
   if (head == "fail") return FailCommand(n);
   if (head == "extract") return ExtractCommand(n);
+  if (head == "prove") return ProveCommand(n);
+  if (head == "prove-exists") return ProveExistsCommand(n);
+  if (head == "why-not") return WhyNotCommand(n);
   if (head == "print-size") return PrintSizeCommand(n);
   if (head == "print-function") return PrintFunctionCommand(n);
   if (head == "print-stats") return PrintStatsCommand(n);

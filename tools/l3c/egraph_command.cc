@@ -35,6 +35,10 @@ Json PrintedAsJson(const egraph::Printed& printed) {
       return {{"event", "function"}, {"text", printed.text}};
     case Kind::kStatistics:
       return {{"event", "statistics"}, {"text", printed.text}};
+    case Kind::kProof:
+      return {{"event", "proof"}, {"proof", Json::parse(printed.json)}, {"text", printed.text}};
+    case Kind::kWhyNot:
+      return {{"event", "why_not"}, {"why_not", Json::parse(printed.json)}, {"text", printed.text}};
   }
   return {};
 }
