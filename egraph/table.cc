@@ -40,6 +40,8 @@ Table& Table::operator=(const Table& other) {
   slots_ = other.slots_;
   marks_ = other.marks_;
   indexes_.clear();
+  layout_ = std::max(layout_, other.layout_) + 1;
+  retired_ = 0;
   return *this;
 }
 
@@ -167,12 +169,15 @@ void Table::Kill(uint32_t row) {
   }
   slots_[hole] = Slot{};
   *Cell(row, arguments_ + 1) |= kDeadBit;
+  ++retired_;
   --live_;
 }
 
 void Table::Compact() {
   indexes_.clear();
   if (live_ == rows_) return;
+  ++layout_;
+  retired_ = 0;
   size_t mark = 0;
   uint32_t kept = 0;
   for (uint32_t row = 0; row < rows_; ++row) {

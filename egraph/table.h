@@ -82,7 +82,14 @@ class Table {
   }
   RuleId Provenance(uint32_t row) const { return RuleId{*Cell(row, arguments_ + 1) & kRuleMask}; }
   bool IsSubsumed(uint32_t row) const { return (*Cell(row, arguments_ + 1) & kSubsumedBit) != 0; }
-  void MarkSubsumed(uint32_t row) { *Cell(row, arguments_ + 1) |= kSubsumedBit; }
+  void MarkSubsumed(uint32_t row) {
+    *Cell(row, arguments_ + 1) |= kSubsumedBit;
+    ++retired_;
+  }
+  // For whoever keeps row numbers: changes when rows get other numbers or come back to life; and,
+  // with that unchanged, how many rows have died or been subsumed.
+  uint64_t layout() const { return layout_; }
+  uint32_t retired() const { return retired_; }
 
   // The live row with these arguments, or kNoRow.
   uint32_t Find(const uint32_t* args) const;
@@ -141,6 +148,8 @@ class Table {
   uint32_t arguments_;
   uint32_t rows_ = 0;
   uint32_t live_ = 0;
+  uint64_t layout_ = 0;
+  uint32_t retired_ = 0;
   uint32_t shift_ = kFirstShift;  // log2 of a chunk's rows; below kChunkShift there is one chunk
   std::vector<std::unique_ptr<uint32_t[]>> chunks_;
   // Open addressing on the arguments. The hash is kept beside the row: a row is looked at only when
