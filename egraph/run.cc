@@ -139,6 +139,7 @@ class Engine {
     }
     ++iterations_;
     const uint64_t clock = ++graph_.clock_;
+    if (const ProofLog* log = graph_.proof_log()) search_time_ = log->now();
     for (Table& table : graph_.tables_) table.Mark(clock);
     Scheduler* scheduler =
         scheduler_id.valid() ? &graph_.schedulers_[scheduler_id.index] : nullptr;
@@ -269,7 +270,7 @@ class Engine {
     return !stopped_;
   }
 
-  // What is kept of a match: only what the actions read.
+  // What is kept of a match: only what the actions read, but for proofs.
   struct Used {
     bool known = false;
     bool alike = false;  // no action reads a slot of the query
@@ -292,6 +293,8 @@ class Engine {
       }
     }
     entry.alike = std::find(used.begin(), used.end(), 1) == used.end();
+    // A proof names the values of all variables.
+    if (graph_.proof_log() != nullptr) used.assign(used.size(), 1);
     for (uint32_t slot = 0; slot < used.size(); ++slot) {
       if (used[slot]) entry.slots.push_back(slot);
     }
@@ -320,7 +323,13 @@ class Engine {
         }
         if (++applied_ % kCheckEvery == 0 && !WithinLimits()) return false;
         for (uint32_t i = 0; i < width; ++i) slots[used[i]] = values[i];
-        if (!actions_.Apply(rule)) {
+        ProofLog* log = graph_.proof_log();
+        if (log != nullptr) [[unlikely]] {
+          log->BeginRule(found.rule, slots.first(width), search_time_);
+        }
+        const bool fine = actions_.Apply(rule);
+        if (log != nullptr) [[unlikely]] log->End();
+        if (!fine) {
           stopped_ = StopReason::kFailed;
           return false;
         }
@@ -344,6 +353,7 @@ class Engine {
   uint64_t matches_ = 0;
   uint64_t applied_ = 0;
   uint64_t match_bytes_ = 0;  // held by the matches of this step
+  uint32_t search_time_ = 0;  // see ProofLog::Application
   bool last_step_idle_ = true;
   std::vector<Found> found_;
   std::vector<Used> used_slots_;                              // by rule
