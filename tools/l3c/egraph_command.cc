@@ -1,4 +1,5 @@
 // l3c egraph run: carries out a program of the e-graph's text language.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -45,7 +46,9 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
               << " steps, " << report.matches << " matches, " << report.rows << " rows, "
               << report.bytes << " bytes\n";
     for (const egraph::RuleReport& rule : report.rules) {
-      std::cerr << "  " << rule.matches << " matches of " << graph.DescribeRule(rule.rule) << "\n";
+      std::cerr << "  " << rule.matches << " matches, " << rule.rows << " rows";
+      if (rule.bans != 0) std::cerr << ", " << rule.bans << " bans";
+      std::cerr << " of " << graph.DescribeRule(rule.rule) << "\n";
     }
   }
 }
@@ -65,6 +68,7 @@ int EGraphRun(const Options& options) {
   // The memory of the machine is the limit, unless the command line sets another.
   program.budget.max_nodes = program.budget.max_matches = uint64_t{1} << 32;
   program.budget.max_bytes = options.max_bytes;
+  program.budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
   const egraph::ProgramResult result = egraph::LoadProgram(graph, text, options.file, program);
   for (const egraph::Printed& printed : result.printed) {
     if (options.json) {
@@ -76,6 +80,10 @@ int EGraphRun(const Options& options) {
   for (const egraph::RunReport& report : result.reports) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {
       std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop) << "\n";
+      for (const egraph::RuleReport& rule : report.Heaviest(3)) {
+        std::cerr << "  " << rule.matches << " matches, " << rule.rows << " rows: "
+                  << graph.DescribeRule(rule.rule) << "\n";
+      }
     }
   }
   if (options.stats) PrintStatistics(graph, result);
