@@ -377,6 +377,10 @@ bool JoinRun::AcceptEntry(const Node& node, const uint32_t* entry) {
 bool JoinRun::Emit(uint32_t number) {
   const JoinForest::Leaf& leaf = forest_.leaves_[number];
   if (closed_leaves_[number] != 0) return true;
+  if (matches_ == allowed_) [[unlikely]] {
+    meter_.StopFor(SearchMeter::Stop::kMatches);
+    return false;
+  }
   MatchBuffer& buffer = found_[leaf.number];
   uint32_t* record = buffer.Append(leaf.output_count);
   const Operand* output = forest_.outputs_.data() + leaf.first_output;
@@ -386,10 +390,6 @@ bool JoinRun::Emit(uint32_t number) {
   if (buffer.count() >= leaf.stop_at) Close(number);
   bytes_ += leaf.output_count * sizeof(uint32_t);
   ++matches_;
-  if (matches_ > allowed_) {
-    Flush();
-    return false;
-  }
   return matches_ % kMatchesPerLook != 0 || Flush();
 }
 
