@@ -66,9 +66,14 @@ int EGraphRun(const Options& options) {
   egraph::ProgramOptions program;
   program.directory = options.fact_directory.empty() ? "." : options.fact_directory;
   // The memory of the machine is the limit, unless the command line sets another.
-  program.budget.max_nodes = program.budget.max_matches = uint64_t{1} << 32;
-  program.budget.max_bytes = options.max_bytes;
-  program.budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
+  constexpr uint64_t kUnbounded = uint64_t{1} << 32;
+  egraph::Budget& budget = program.budget;
+  budget.max_bytes = options.max_bytes;
+  budget.max_nodes = options.max_nodes.value_or(kUnbounded);
+  budget.max_matches = options.max_matches.value_or(kUnbounded);
+  budget.max_iterations = options.max_iterations.value_or(budget.max_iterations);
+  budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
+  budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
   const egraph::ProgramResult result = egraph::LoadProgram(graph, text, options.file, program);
   for (const egraph::Printed& printed : result.printed) {
     if (options.json) {
@@ -79,10 +84,11 @@ int EGraphRun(const Options& options) {
   }
   for (const egraph::RunReport& report : result.reports) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {
-      std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop) << "\n";
+      std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
+                << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
       for (const egraph::RuleReport& rule : report.Heaviest(3)) {
-        std::cerr << "  " << rule.matches << " matches, " << rule.rows << " rows: "
-                  << graph.DescribeRule(rule.rule) << "\n";
+        std::cerr << "  " << rule.matches << " matches, " << rule.rows
+                  << " rows: " << graph.DescribeRule(rule.rule) << "\n";
       }
     }
   }
