@@ -68,6 +68,7 @@ bool Loader::Command(uint32_t n) {
   if (head == "birewrite") return RewriteCommand(n, true);
   if (head == "run") return RunCommand(n);
   if (head == "run-schedule") return RunScheduleCommand(n);
+  if (head == "let-scheduler") return LetSchedulerCommand(n);
   if (head == "let") return LetCommand(n);
   if (head == "check") return CheckCommand(n);
   if (head == "fail") return FailCommand(n);
