@@ -49,8 +49,9 @@ void NearestMatch::Order(const Query& query, size_t goals) {
     if (added) continue;
     uint32_t best = 0;
     size_t best_bound = 0;
-    const bool premises_left = std::find(atoms.begin(), atoms.begin() + static_cast<ptrdiff_t>(goals),
-                                         0) != atoms.begin() + static_cast<ptrdiff_t>(goals);
+    const bool premises_left =
+        std::find(atoms.begin(), atoms.begin() + static_cast<ptrdiff_t>(goals), 0) !=
+        atoms.begin() + static_cast<ptrdiff_t>(goals);
     for (uint32_t a = 0; a < atoms.size(); ++a) {
       if (atoms[a] || (premises_left && a >= goals)) continue;
       const auto& columns = query.atoms[a].columns;

@@ -1,7 +1,7 @@
 // The match of a query that comes nearest to being one.
 //
-// A search of its own, apart from the one that runs rules: it keeps the deepest partial match it has
-// met, and it may start from slots that are bound already.
+// A search of its own, apart from the one that runs rules: it keeps the deepest partial match it
+// has met, and it may start from slots that are bound already.
 #pragma once
 
 #include <array>

@@ -13,8 +13,8 @@ namespace {
 constexpr size_t kMaxTermText = 160;
 constexpr int kMaxNesting = 20;  // of patterns as they are printed
 
-// A rule's union as a query: its premises, then what its actions make, with the two sides of the union
-// in given classes.
+// A rule's union as a query: its premises, then what its actions make, with the two sides of the
+// union in given classes.
 struct Joining {
   Query query;
   Operand left, right;
@@ -106,7 +106,8 @@ class Asker {
   std::optional<WhyNotRule> Try(RuleId id, const Joining& joining, Value left, Value right) {
     const Rule& rule = graph_.rule(id);
     std::vector<Value> bound(joining.query.slot_sorts.size());
-    for (const auto& [operand, v] : {std::pair(joining.left, left), std::pair(joining.right, right)}) {
+    for (const auto& [operand, v] :
+         {std::pair(joining.left, left), std::pair(joining.right, right)}) {
       if (operand.is_constant || bound[operand.bits].valid()) return std::nullopt;
       bound[operand.bits] = v;
     }
@@ -123,7 +124,8 @@ class Asker {
                   : beyond       ? WhyNotRule::Kind::kElsewhere
                                  : WhyNotRule::Kind::kPremise;
     result.matched = std::min(match.matched, result.premises);
-    result.nearest = "with " + TermText(graph_.ClassSort(left), left) + " for the side that it matches";
+    result.nearest =
+        "with " + TermText(graph_.ClassSort(left), left) + " for the side that it matches";
     const std::string substitution = Substitution(rule.query, match.slots);
     if (!substitution.empty()) result.nearest += ", " + substitution;
     if (match.failed_atom) {
@@ -131,8 +133,8 @@ class Asker {
       result.failed = AtomText(joining.query, atom, match.slots);
       if (beyond) result.failed += Instead(atom, match.slots);
     } else if (match.failed_primitive) {
-      result.failed =
-          PrimitiveText(joining.query, joining.query.primitives[*match.failed_primitive], match.slots);
+      result.failed = PrimitiveText(joining.query,
+                                    joining.query.primitives[*match.failed_primitive], match.slots);
     }
     result.held_back = HeldBack(id);
     return result;
@@ -151,7 +153,8 @@ class Asker {
              " was in no schedule that got to it";
     }
     if (history.banned_for != 0) {
-      return "the scheduler has banned it for " + std::to_string(history.banned_for) + " more steps";
+      return "the scheduler has banned it for " + std::to_string(history.banned_for) +
+             " more steps";
     }
     if (history.stopped_by) {
       return "a run stopped at its " + std::string(StopReasonName(*history.stopped_by)) +
@@ -179,10 +182,11 @@ class Asker {
   }
 
   // An operand as the rule writes it: a variable, a literal, or the pattern that binds it.
-  std::string Pattern(const Query& query, const Operand& o, SortId sort, std::span<const Value> slots,
-                      int depth) const {
+  std::string Pattern(const Query& query, const Operand& o, SortId sort,
+                      std::span<const Value> slots, int depth) const {
     if (o.is_constant) return graph_.DescribeValue(sort, Value{o.bits});
-    if (const std::string_view name = NameOf(query, o.bits); !name.empty()) return std::string(name);
+    if (const std::string_view name = NameOf(query, o.bits); !name.empty())
+      return std::string(name);
     for (const Atom& atom : query.atoms) {
       if (depth < kMaxNesting && atom.columns.back() == o) {
         return CallText(query, atom, slots, depth + 1);
@@ -219,8 +223,8 @@ class Asker {
     for (size_t i = 0; i < p.args.size(); ++i) {
       const SortId sort =
           p.args[i].is_constant ? primitive.Input(i) : query.slot_sorts[p.args[i].bits];
-      text += " " + (sort == kAnySort ? std::string("_")
-                                      : Pattern(query, p.args[i], sort, slots, 0));
+      text +=
+          " " + (sort == kAnySort ? std::string("_") : Pattern(query, p.args[i], sort, slots, 0));
     }
     return text + ")";
   }
@@ -308,7 +312,8 @@ std::string WhyNotText(const EGraph& graph, const WhyNot& why_not) {
   std::string text;
   for (const WhyNotRule& r : why_not.rules) {
     text += graph.DescribeRule(r.rule) + ": ";
-    const std::string count = std::to_string(r.matched) + " of " + std::to_string(r.premises) + " premises hold";
+    const std::string count =
+        std::to_string(r.matched) + " of " + std::to_string(r.premises) + " premises hold";
     switch (r.kind) {
       case WhyNotRule::Kind::kWaiting:
         text += "it would join them, and was not applied";
@@ -322,7 +327,8 @@ std::string WhyNotText(const EGraph& graph, const WhyNot& why_not) {
     }
     text += "\n  " + r.nearest + "\n";
     if (!r.failed.empty()) {
-      text += (r.kind == WhyNotRule::Kind::kElsewhere ? "  not so: " : "  fails: ") + r.failed + "\n";
+      text +=
+          (r.kind == WhyNotRule::Kind::kElsewhere ? "  not so: " : "  fails: ") + r.failed + "\n";
     }
     if (!r.held_back.empty()) text += "  held back: " + r.held_back + "\n";
     if (!r.searched_all) text += "  (the search for a nearer match was cut off)\n";

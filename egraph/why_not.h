@@ -28,14 +28,14 @@ struct WhyNotRule {
   size_t premises = 0;  // all of them
   std::string nearest;  // the nearest match: what holds, with its substitution
   std::string failed;   // the premise that fails, or what the rule makes instead
-  // Why the rule did not run, or not to the end: "numerics", "never run", "banned", or the limit that
-  // stopped it. Empty when it has seen everything.
+  // Why the rule did not run, or not to the end: "numerics", "never run", "banned", or the limit
+  // that stopped it. Empty when it has seen everything.
   std::string held_back;
   bool searched_all = true;
 };
 
 struct WhyNot {
-  bool equal = false;  // then there is nothing to say
+  bool equal = false;             // then there is nothing to say
   std::vector<WhyNotRule> rules;  // by rule
   // "(F x) and (F y) would be equal if x = y": the nearest by congruence, if any.
   std::string congruence;

@@ -35,10 +35,9 @@ std::optional<Proof> Loader::ProveQuery(uint32_t n, const Query& query) {
   nearest.SeeSubsumed(true);
   const PartialMatch match = nearest.Find(query);
   if (!match.complete) {
-    Error(Offset(n), match.searched_all
-                         ? "no match for " + Quoted(n)
-                         : "no match for " + Quoted(n) + " among the first " +
-                               std::to_string(kMaxProveRows) + " rows");
+    Error(Offset(n), match.searched_all ? "no match for " + Quoted(n)
+                                        : "no match for " + Quoted(n) + " among the first " +
+                                              std::to_string(kMaxProveRows) + " rows");
     return std::nullopt;
   }
   Explainer explainer(graph_);
