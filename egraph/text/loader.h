@@ -18,6 +18,7 @@
 #include "egraph/egraph.h"
 #include "egraph/extract/term.h"
 #include "egraph/program.h"
+#include "egraph/proof.h"
 #include "egraph/run.h"
 #include "egraph/text/compile.h"
 #include "egraph/text/sexp.h"
@@ -104,8 +105,10 @@ class Loader {
   // --- Running
   bool FinishRun(uint32_t n, const Schedule& schedule);
   bool ReadQuery(uint32_t n, uint32_t first, Query* query);
-  // (run [RULESET] [N] [:until FACT...])
-  std::optional<Schedule> ReadRun(uint32_t n);
+  // (run [RULESET] [N] [:until FACT...]), from child `first` on.
+  std::optional<Schedule> ReadRun(uint32_t n, SchedulerId scheduler = {}, uint32_t first = 1);
+  std::optional<Schedule> ReadRunWith(uint32_t n);
+  bool LetSchedulerCommand(uint32_t n);
   // The ruleset named by `n`, or an error.
   std::optional<RulesetId> ReadRuleset(uint32_t n);
   std::optional<Schedule> ReadSchedule(uint32_t n);
@@ -134,6 +137,17 @@ class Loader {
   // The class to extract in place of `value`; itself but for sorts with `:internal-uf`.
   Value Leader(SortId sort, Value value) const;
 
+  // --- Proofs
+  // A text with a command `prove` needs a log from its start.
+  void EnableProofsIfAsked();
+  std::optional<Proof> ProveQuery(uint32_t n, const Query& query);
+  bool PrintProofOf(uint32_t n, const Query& query);
+  // Under options_.prove_checks: proves a check that holds, and counts it.
+  bool ProveCheck(uint32_t n, const Query& query);
+  bool ProveCommand(uint32_t n);
+  bool ProveExistsCommand(uint32_t n);
+  bool WhyNotCommand(uint32_t n);
+
   // --- Printing
   bool FunctionName(uint32_t n, FunctionId* f);
   bool PrintSizeCommand(uint32_t n);
@@ -159,6 +173,8 @@ class Loader {
   bool PopCommand(uint32_t n);
 
   static constexpr size_t kMaxPushed = 100;
+  // A search for what to prove looks at no more rows.
+  static constexpr uint64_t kMaxProveRows = 20'000'000;
   static constexpr size_t kMaxIncludes = 50;
   // Values nest as deep as container sorts do, and reading them recurses.
   static constexpr size_t kMaxSorts = 2000;
