@@ -322,6 +322,7 @@ class EGraph {
   friend class Engine;        // run.cc: search steps
   friend class Matcher;       // match.h: column indexes
   friend class ActionRunner;  // apply.h: canonical arguments
+  friend class BlockRunner;   // apply_block.h: the same
   friend class TermBank;      // term_bank.h: a graph without equalities
 
   FunctionId DeclareTable(Function function);
@@ -346,9 +347,12 @@ class EGraph {
   struct RebuildPlan {
     std::vector<uint32_t> classes;  // columns of equality sorts
     std::vector<std::pair<uint32_t, SortId>> containers;
-    uint32_t first_columns = 0;  // the classes are just the first so many columns; 0: look there
+    std::vector<uint32_t> arguments;  // those of `classes` without the output
+    uint32_t first_columns = 0;       // the row is just so many classes; 0: look there
+    bool in_blocks = false;
   };
   RebuildPlan PlanRebuild(FunctionId f) const;
+  void RebuildInBlocks(FunctionId f, const RebuildPlan& plan, uint32_t rows);
   uint32_t NextStale(const RebuildPlan& plan, const Table& table, uint32_t row, uint32_t end) const;
   // Rebuilds the rows that name one of the classes in `dirty`, or, if that is empty, all stale rows
   // that there are at its start.

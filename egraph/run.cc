@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "egraph/apply.h"
+#include "egraph/apply_block.h"
 #include "egraph/match.h"
 
 namespace l3c::egraph {
@@ -12,6 +13,8 @@ namespace {
 
 // Costly limits (bytes, clock) are looked at once in this many matches.
 constexpr uint64_t kCheckEvery = 256;
+// Fewer matches are not worth a block.
+constexpr uint64_t kMinBlock = 16;
 
 }  // namespace
 
@@ -81,6 +84,7 @@ class Engine {
         budget_(budget),
         matcher_(graph),
         actions_(graph),
+        blocks_(graph),
         start_(std::chrono::steady_clock::now()),
         reports_(graph.rule_count()) {}
 
@@ -278,7 +282,23 @@ class Engine {
     graph_.current_rule_ = found.rule;
     const std::span<uint32_t> slots = actions_.Slots(rule);
     const uint32_t* values = match_values_.data() + found.begin;
+    const bool in_blocks = found.count >= kMinBlock && blocks_.Begin(rule);
     for (uint64_t m = 0; m < found.count; ++m, values += used.size()) {
+      if (in_blocks && found.count - m >= kMinBlock) {
+        // Up to the next look at the costly limits, and while no other limit can be passed.
+        const auto count =
+            static_cast<uint32_t>(std::min({uint64_t{BlockRunner::kMatches}, found.count - m,
+                                            kCheckEvery - 1 - applied_ % kCheckEvery}));
+        if (count > 1 &&
+            graph_.RowCount() + uint64_t{count} * blocks_.RowsPerMatch() < budget_.max_nodes) {
+          blocks_.Apply(values, count, used);
+          applied_ += count;
+          reports_[found.rule.index].applied += count;
+          m += count - 1;
+          values += (count - 1) * used.size();
+          continue;
+        }
+      }
       if (graph_.RowCount() >= budget_.max_nodes) {
         stopped_ = StopReason::kNodeLimit;
         return false;
@@ -290,7 +310,8 @@ class Engine {
         log->BeginRule(found.rule, slots.first(used.size()), search_time_);
       }
       const bool fine = actions_.Apply(rule);
-      if (log != nullptr) [[unlikely]] log->End();
+      if (log != nullptr) [[unlikely]]
+        log->End();
       if (!fine) {
         stopped_ = StopReason::kFailed;
         return false;
@@ -304,6 +325,7 @@ class Engine {
   const Budget budget_;
   Matcher matcher_;
   ActionRunner actions_;
+  BlockRunner blocks_;
   const std::chrono::steady_clock::time_point start_;
   std::optional<StopReason> stopped_;
   uint64_t iterations_ = 0;
@@ -318,9 +340,9 @@ class Engine {
     bool alike = false;  // no action reads a slot of the query
     std::vector<uint32_t> slots;
   };
-  std::vector<Used> used_slots_;  // by rule
-  uint32_t search_time_ = 0;      // see ProofLog::Application
-  std::vector<RuleReport> reports_;                                 // by rule
+  std::vector<Used> used_slots_;     // by rule
+  uint32_t search_time_ = 0;         // see ProofLog::Application
+  std::vector<RuleReport> reports_;  // by rule
 };
 
 RunReport RunSchedule(EGraph& graph, const Schedule& schedule, const Budget& budget) {

@@ -77,7 +77,7 @@ class UnionFind {
     if (id < kept_) trail_.emplace_back(id, parents_[id]);
     parents_[id] = parent;
   }
-  uint32_t FindSlow(uint32_t id) const {
+  [[gnu::noinline]] uint32_t FindSlow(uint32_t id) const {
     // Halving keeps paths short; it moves no representative, hence the mutable parents.
     for (uint32_t parent = parents_[id]; parent != id; parent = parents_[id]) {
       const uint32_t grandparent = parents_[parent];
