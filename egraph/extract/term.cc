@@ -20,8 +20,8 @@ bool IsName(ContainerKind kind, size_t i) {
 }  // namespace
 
 TermExtractor::TermExtractor(const EGraph& graph) : graph_(graph) {
-  // Sweeps over all e-nodes until nothing gets cheaper. An e-node is taken only where it is strictly
-  // cheaper than what was there, so the choice has no cycles, even of cost 0.
+  // Sweeps over all e-nodes until nothing gets cheaper. An e-node is taken only where it is
+  // strictly cheaper than what was there, so the choice has no cycles, even of cost 0.
   for (bool again = true; again;) {
     again = false;
     for (uint32_t f = 0; f < graph_.function_count(); ++f) {
@@ -81,8 +81,8 @@ void TermExtractor::PushNode(FunctionId f, uint32_t row, std::vector<Piece>* pie
   const Function& function = graph_.function(f);
   pieces->push_back({SortId{}, Value{}, ")"});
   for (size_t i = function.inputs.size(); i-- > 0;) {
-    pieces->push_back({function.inputs[i],
-                       Value{graph_.table(f).Get(row, static_cast<uint32_t>(i))}, nullptr});
+    pieces->push_back(
+        {function.inputs[i], Value{graph_.table(f).Get(row, static_cast<uint32_t>(i))}, nullptr});
     pieces->push_back({SortId{}, Value{}, " "});
   }
   pieces->push_back({SortId{}, Value{}, function.name.c_str()});

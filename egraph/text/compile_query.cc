@@ -262,7 +262,11 @@ bool Compiler::FinishQuery(Query* query) {
   }
   for (std::string_view name : variable_order_) {
     const uint32_t node = variables_.at(name);
-    names_.emplace(name, Typed{ToOperand(node), nodes_[Root(node)].sort});
+    const Operand operand = ToOperand(node);
+    names_.emplace(name, Typed{operand, nodes_[Root(node)].sort});
+    if (operand.is_constant) continue;
+    if (query->slot_names.size() <= operand.bits) query->slot_names.resize(operand.bits + 1);
+    if (query->slot_names[operand.bits].empty()) query->slot_names[operand.bits] = name;
   }
   if (pattern_root_) {
     root_ = {ToOperand(*pattern_root_), nodes_[Root(*pattern_root_)].sort};

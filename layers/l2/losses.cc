@@ -140,7 +140,7 @@ std::vector<LossEntry> BuiltinLosses() {
         {Arg::Real("label_smoothing", 0, 1).Or(0.0),
          Arg::Integer("ignore_index", -1, int64_t{1} << 30).Or(int64_t{-1})},
         "cross-entropy: minus the log of the probability given to the label"},
-       [](TargetKind t) { return t != TargetKind::kTensor; },
+       [](TargetKind t) { return t == TargetKind::kLabel || t == TargetKind::kDistribution; },
        ExpandCe},
       {{"kl", {}, "Kullback-Leibler divergence of the output from a target distribution"},
        is_distribution,
@@ -153,6 +153,7 @@ std::vector<LossEntry> BuiltinLosses() {
 std::vector<LossEntry>& Table() {
   static std::vector<LossEntry> table = [] {
     std::vector<LossEntry> all = BuiltinLosses();
+    for (LossEntry& entry : ContrastiveLosses()) all.push_back(std::move(entry));
     // Pointers into the table are handed out, so that registering must not move it.
     all.reserve(256);
     return all;

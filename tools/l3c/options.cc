@@ -111,7 +111,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   std::vector<std::string> data, force, budget;
   std::string to, color = "auto", diagnostics = "text";
   uint64_t seed = 0;
-  int64_t epochs = 0, steps = 0;
+  int64_t epochs = 0, steps = 0, pick = 0;
 
   CLI::App app(kDescription, "l3c");
   app.footer(kExamples);
@@ -154,6 +154,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
     command->add_option("--steps", steps, "Train this many steps in all")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    command->add_option("--pick", pick, "Of a pareto goal: the point of its front to train for")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
     command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   };
   auto add_execution_options = [&](CLI::App* command) {
@@ -217,6 +219,13 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                          "Where include, input and output look for files (default: here)");
   egraph_run->add_option("--max-bytes", options.max_bytes, "Memory at which a run stops")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops");
+  egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops");
+  egraph_run->add_option("--max-iterations", options.max_iterations,
+                         "Steps of a ruleset after which a run stops");
+  egraph_run->add_option("--max-seconds", options.max_seconds,
+                         "Time after which a run is aborted; what it found then varies")
+      ->check(CLI::NonNegativeNumber);
 
   CLI::App* egraph_extract =
       egraph->add_subcommand("extract", "Choose the cheapest term of a serialized e-graph");
@@ -281,6 +290,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--seed")) options.seed = seed;
     if (given("--epochs")) options.epochs = epochs;
     if (given("--steps")) options.steps = steps;
+    if (given("--pick")) options.pick = pick;
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";
       return {std::nullopt, 2};

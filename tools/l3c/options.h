@@ -33,6 +33,7 @@ struct Options {
   std::optional<Layer> to;                    // --to LAYER
   std::optional<int64_t> epochs;              // --epochs N
   std::optional<int64_t> steps;               // --steps N
+  std::optional<int64_t> pick;                // --pick N
   bool synthetic = false;                     // --synthetic
   std::string output;                         // -o PATH
   bool overwrite = false;                     // --overwrite
@@ -45,6 +46,9 @@ struct Options {
   bool stats = false;                         // --stats
   std::string fact_directory;                 // --fact-directory DIR
   uint64_t max_bytes = uint64_t{16} << 30;    // --max-bytes N
+  std::optional<uint64_t> max_nodes;          // --max-nodes N
+  std::optional<uint64_t> max_matches;        // --max-matches N
+  std::optional<uint64_t> max_iterations;     // --max-iterations N
   std::string extractor = "exact";            // --extractor tree|greedy|exact
   std::string costs = "file";                 // --costs file|size|FILE
   std::optional<double> max_seconds;          // --max-seconds S
