@@ -1,4 +1,5 @@
-// Containers: vectors, sets, multisets, maps, pairs, and functions applied to some of their arguments.
+// Containers: vectors, sets, multisets, maps, pairs, and functions applied to some of their
+// arguments.
 //
 // A container is a value like a literal: interned, so that equal contents of one sort have equal
 // bits. One that holds classes changes its contents when they are united; it then becomes another
@@ -25,8 +26,8 @@ enum class ContainerKind : uint8_t {
   kMultiSet,  // elements ascending by bits, repeated as often as they are in it
   kMap,       // key, value, key, value, …; keys ascending by bits, each once
   kPair,
-  // The name of a function or primitive as a String, then for each captured argument the index of its
-  // sort and its value.
+  // The name of a function or primitive as a String, then for each captured argument the index of
+  // its sort and its value.
   kFn,
 };
 
@@ -65,6 +66,13 @@ class ContainerPool {
     entries_[container.bits].canonical = canonical;
     entries_[container.bits].canonical_at = now;
   }
+  // Takes back what has been interned since mark(). What SetCanonical() stored may name such
+  // values: `now` must be another one from then on.
+  struct Mark {
+    size_t entries, elements, slots;
+  };
+  Mark mark() const { return {entries_.size(), elements_.size(), slots_.size()}; }
+  void Rewind(const Mark& mark);
   size_t Bytes() const {
     return entries_.capacity() * sizeof(Entry) + elements_.capacity() * sizeof(Value) +
            slots_.capacity() * sizeof(uint32_t);
@@ -80,7 +88,7 @@ class ContainerPool {
     Value canonical;
     uint64_t canonical_at = ~uint64_t{0};
   };
-  void Grow();
+  void Fill(size_t slots);
 
   std::vector<Entry> entries_;  // by value
   std::vector<Value> elements_;

@@ -229,7 +229,16 @@ RuleId EGraph::AddRule(Rule rule) {
   return id;
 }
 
+void EGraph::SetHidden(FunctionId f, bool hidden) {
+  if (!levels_.empty()) old_hidden_.emplace_back(f, functions_[f.index].hidden);
+  functions_[f.index].hidden = hidden;
+}
+
 void EGraph::SetGlobal(std::string_view name, Global global) {
+  if (!levels_.empty()) {
+    const Global* old = FindGlobal(name);
+    old_globals_.emplace_back(name, old == nullptr ? std::nullopt : std::optional(*old));
+  }
   globals_.insert_or_assign(name, global);
 }
 
@@ -287,7 +296,7 @@ Value EGraph::Container(SortId sort, std::vector<Value> elements) const {
 
 Value EGraph::CanonicalContainer(SortId sort, Value v) const {
   // A container is looked at once after every union.
-  const uint64_t now = unions_.size();
+  const uint64_t now = epoch_;
   if (const std::optional<Value> known = containers_.CanonicalSince(v, now)) return *known;
   const std::span<const Value> elements = containers_.Elements(v);
   std::vector<Value> moved(elements.begin(), elements.end());
@@ -539,6 +548,7 @@ bool EGraph::UnionAs(Value a, Value b, RuleId rule) {
   if (ra == rb) return false;
   assert(class_sorts_[ra] == class_sorts_[rb]);
   dirty_classes_.push_back(union_find_.Join(ra, rb));
+  ++epoch_;
   unions_.push_back({a, b, rule});
   ++version_;
   return true;

@@ -171,7 +171,7 @@ class EGraph {
                              Merge merge);
   FunctionId DeclareFunction(std::string_view name, std::initializer_list<SortId> inputs,
                              SortId output, Merge merge);
-  void SetHidden(FunctionId f, bool hidden) { functions_[f.index].hidden = hidden; }
+  void SetHidden(FunctionId f, bool hidden);
   FunctionId DeclareRelation(std::string_view name, std::span<const SortId> inputs);
   FunctionId DeclareRelation(std::string_view name, std::initializer_list<SortId> inputs);
   RulesetId DeclareRuleset(std::string_view name);
@@ -259,6 +259,19 @@ class EGraph {
   // the graph has failed (see failure()).
   bool Rebuild();
   bool NeedsRebuild() const { return !dirty_classes_.empty(); }
+
+  // --- Undo.
+  // Pop() takes back all that has happened since the latest Push(): rows, classes, interned values,
+  // declarations, rules, globals and the failure are what they were then, in the same order and
+  // with the same ids, and what the graph does next it would have done then. Ids and values that
+  // came in between name nothing any more, and views of the graph end. Push() writes down a few
+  // words for every table and rule; Pop() takes time by what has changed. Neither is for rules or
+  // primitives to call.
+  void Push();
+  void Pop();
+  // Closes the latest level and keeps what has happened since.
+  void DropLevel();
+  size_t level_count() const { return levels_.size(); }
 
   // --- Reading tables: call Rebuild() first. Live rows in row order; `fn` takes a Row.
   template <typename Fn>
@@ -396,6 +409,26 @@ class EGraph {
   RuleId current_rule_ = kInitial;
   bool in_action_ = false;
   std::optional<std::string> failure_;
+  uint64_t epoch_ = 0;  // unlike the number of unions, it only grows: see CanonicalContainer()
+
+  // What was there at each Push(), and what has been overwritten since the first.
+  struct Level {
+    size_t sorts, functions, primitives, rulesets, rules;
+    size_t large_ints, floats, strings, string_bytes;
+    ContainerPool::Mark containers;
+    size_t classes, classes_capacity, unions;
+    std::vector<uint32_t> dirty_classes;
+    size_t live_rows;
+    uint64_t clock;
+    std::vector<uint64_t> rule_clock;
+    Numerics numerics;
+    std::optional<std::string> failure;
+    std::optional<ProofLog::Mark> proof_log;
+    size_t globals, hidden;  // overwritten so far
+  };
+  std::vector<Level> levels_;
+  std::vector<std::pair<std::string, std::optional<Global>>> old_globals_;
+  std::vector<std::pair<FunctionId, bool>> old_hidden_;
 };
 
 // Declares the primitives of the base sorts (primitives.cc); every graph has them.

@@ -488,6 +488,19 @@ void Table::Pop() {
   used_ = level.used;
 }
 
+void Table::DropLevel() {
+  const Level level = std::move(levels_.back());
+  levels_.pop_back();
+  kept_ = levels_.empty() ? 0 : levels_.back().rows;
+  const auto forget = [this](std::vector<uint32_t>& rows, size_t first) {
+    const auto begin = rows.begin() + static_cast<ptrdiff_t>(first);
+    rows.erase(std::remove_if(begin, rows.end(), [this](uint32_t row) { return row >= kept_; }),
+               rows.end());
+  };
+  forget(killed_, level.killed);
+  forget(subsumed_, level.subsumed);
+}
+
 // --- Memory
 
 // The small lists count by their length: what Pop() brings back must not depend on what they once

@@ -147,6 +147,8 @@ class Table {
   // Push().
   void Push();
   void Pop();
+  // Closes the latest level and keeps what has happened since.
+  void DropLevel();
 
   size_t Bytes() const;
   // An upper bound of Bytes() while and after `rows` more are appended: hash slots that have to

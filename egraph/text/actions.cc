@@ -93,12 +93,10 @@ bool Loader::ReadCount(uint32_t n, uint64_t* count) {
 bool Loader::PushCommand(uint32_t n) {
   uint64_t count;
   if (!ReadCount(n, &count)) return false;
-  for (; count != 0; --count) {
-    if (saved_.size() == kMaxPushed) {
-      return Error(Offset(n), "more than " + std::to_string(kMaxPushed) + " pushes");
-    }
-    saved_.push_back(graph_);
+  if (count > kMaxPushed - pushed_) {
+    return Error(Offset(n), "more than " + std::to_string(kMaxPushed) + " pushes");
   }
+  for (; count != 0; --count, ++pushed_) graph_.Push();
   return true;
 }
 
@@ -106,9 +104,9 @@ bool Loader::PopCommand(uint32_t n) {
   uint64_t count;
   if (!ReadCount(n, &count)) return false;
   for (; count != 0; --count) {
-    if (saved_.empty()) return Error(Offset(n), "pop without a push");
-    graph_ = std::move(saved_.back());
-    saved_.pop_back();
+    if (pushed_ == 0) return Error(Offset(n), "pop without a push");
+    --pushed_;
+    graph_.Pop();
     terms_.reset();
   }
   return true;

@@ -54,9 +54,9 @@ bool Loader::IncludeCommand(uint32_t n) {
   }
   Loader inner(graph_, path.string(), options_);
   inner.depth_ = depth_ + 1;
-  inner.saved_ = std::move(saved_);
+  inner.pushed_ = pushed_;
   ProgramResult loaded = inner.Load(text);
-  saved_ = std::move(inner.saved_);
+  pushed_ = inner.pushed_;
   terms_.reset();
   for (Printed& p : loaded.printed) result_.printed.push_back(std::move(p));
   for (RunReport& r : loaded.reports) result_.reports.push_back(std::move(r));

@@ -40,6 +40,8 @@ ProgramResult Loader::Load(std::string_view text) {
   for (uint32_t command : doc_.top_level()) {
     if (!Command(command)) break;
   }
+  // What the program has pushed and not popped stays.
+  for (; depth_ == 0 && pushed_ != 0; --pushed_) graph_.DropLevel();
   return std::move(result_);
 }
 

@@ -140,7 +140,7 @@ class Loader {
   bool PushCommand(uint32_t n);
   bool PopCommand(uint32_t n);
 
-  static constexpr size_t kMaxPushed = 100;
+  static constexpr size_t kMaxPushed = 100'000;
   static constexpr size_t kMaxIncludes = 50;
   // Values nest as deep as container sorts do, and reading them recurses.
   static constexpr size_t kMaxSorts = 10000;
@@ -150,7 +150,7 @@ class Loader {
   const ProgramOptions& options_;
   Document doc_;
   ProgramResult result_;
-  std::vector<EGraph> saved_;
+  size_t pushed_ = 0;  // levels that the program has opened
   size_t depth_ = 0;  // files that include this one
   std::optional<TermExtractor> terms_;
   uint64_t terms_version_ = 0;
