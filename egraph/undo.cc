@@ -30,6 +30,8 @@ void EGraph::Push() {
   level.classes_capacity = class_sorts_.capacity();
   level.unions = unions_.size();
   level.dirty_classes = dirty_classes_;
+  level.defer_unions = defer_unions_;
+  level.deferred_unions = deferred_unions_;
   level.live_rows = live_rows_;
   level.clock = clock_;
   level.rule_clock = rule_clock_;
@@ -92,6 +94,8 @@ void EGraph::Pop() {
   class_sorts_.Truncate(level.classes, level.classes_capacity);
   unions_.resize(level.unions);
   dirty_classes_ = std::move(level.dirty_classes);
+  defer_unions_ = level.defer_unions;
+  deferred_unions_ = std::move(level.deferred_unions);
   if (level.proof_log) proof_log_->Rewind(*level.proof_log);
   live_rows_ = level.live_rows;
   clock_ = level.clock;

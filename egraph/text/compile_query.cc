@@ -77,6 +77,7 @@ std::optional<uint32_t> Compiler::QueryExpr(uint32_t expr) {
     }
     return node;
   }
+  if (!CheckNewName(expr)) return std::nullopt;
   const uint32_t node = NewNode(offset);
   variables_.emplace(name, node);
   variable_order_.push_back(name);
@@ -108,7 +109,7 @@ std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
   const FunctionId f = graph_.FindFunction(name);
   const auto overloads = graph_.FindPrimitives(name);
   if (!f.valid() && overloads.empty()) {
-    Error(doc_.node(head).begin, Unknown("function or primitive", name));
+    Error(doc_.node(head).begin, Unknown(NameKind::kCallable, name));
     return std::nullopt;
   }
   if (f.valid() && !CheckArity(expr, f, 0)) return std::nullopt;
