@@ -29,6 +29,7 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -283,7 +284,11 @@ class EGraph {
   // Restores congruence and canonical rows after unions; runs do it after every step. False when
   // the graph has failed (see failure()).
   bool Rebuild();
-  bool NeedsRebuild() const { return !dirty_classes_.empty(); }
+  bool NeedsRebuild() const { return !dirty_classes_.empty() || !deferred_unions_.empty(); }
+  // From now on unions wait for the next Rebuild(), and those of its rounds for the next round:
+  // what a step sets is merged as if nothing had been united in it. Merges that build terms need
+  // that, as which terms they build must not depend on the order of the unions.
+  void DeferUnions() { defer_unions_ = true; }
 
   // --- Reading tables: call Rebuild() first. Live rows in row order; `fn` takes a Row.
   template <typename Fn>
@@ -300,7 +305,16 @@ class EGraph {
   // All live rows.
   size_t RowCount() const { return live_rows_; }
   size_t ClassCount() const;  // canonical classes
-  size_t Bytes() const;       // tables, indexes, union-find and interned values
+  // What primitives have made: containers and strings. Beyond the limit they give nothing, and the
+  // graph fails.
+  size_t PoolBytes() const { return containers_.Bytes() + string_bytes_; }
+  void set_max_pool_bytes(size_t bytes) { max_pool_bytes_ = bytes; }
+  bool PoolIsFull() {
+    if (PoolBytes() <= max_pool_bytes_) return false;
+    Fail("containers and strings take more than " + std::to_string(max_pool_bytes_) + " bytes");
+    return true;
+  }
+  size_t Bytes() const;  // tables, indexes, union-find and interned values
   // Changes with every row added or removed and every union; equal versions, equal graphs.
   uint64_t version() const { return version_; }
 
@@ -344,6 +358,11 @@ class EGraph {
   };
   void SetGlobal(std::string_view name, Global global);
   const Global* FindGlobal(std::string_view name) const;
+  // Calls `fn` with every name, in no particular order.
+  template <typename Fn>
+  void ForEachGlobal(Fn&& fn) const {
+    for (const auto& [name, global] : globals_) fn(std::string_view(name));
+  }
 
   // --- The first error of the data, if any; it names both causes.
   const std::optional<std::string>& failure() const { return failure_; }
@@ -371,6 +390,9 @@ class EGraph {
   std::optional<Value> MergedValue(FunctionId f, uint32_t row, Value old_value, Value new_value,
                                    RuleId rule);
   bool UnionAs(Value a, Value b, RuleId rule);
+  bool UnionNow(Value a, Value b, RuleId rule);
+  void RemoveRow(FunctionId f, uint32_t row);
+  void SubsumeRow(FunctionId f, uint32_t row);
   Value CanonicalContainer(SortId sort, Value v) const;
   std::string DescribeRow(FunctionId f, uint32_t row) const;
   void RebuildRow(FunctionId f, uint32_t row);
@@ -410,12 +432,15 @@ class EGraph {
   std::deque<std::string> strings_;
   NameMap<uint32_t> string_index_;
   size_t string_bytes_ = 0;
+  size_t max_pool_bytes_ = std::numeric_limits<size_t>::max();
   mutable ContainerPool containers_;  // making a value canonical may intern it
 
   UnionFind union_find_;
   GrowingArray<uint32_t> class_sorts_;
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
   std::vector<UnionRecord> unions_;
+  bool defer_unions_ = false;
+  std::vector<UnionRecord> deferred_unions_;
   ProofLogHolder proof_log_;
   bool keeps_apart_ = false;  // Union() only writes down that it was asked; see term_bank.h
 

@@ -52,6 +52,7 @@ inline constexpr SortId kF64{3};
 inline constexpr SortId kString{4};
 inline constexpr SortId kBigInt{5};
 inline constexpr SortId kBigRat{6};
+inline constexpr SortId kRational{7};
 // In the signature of a primitive only: any sort, the same one wherever it stands.
 inline constexpr SortId kAnySort{0xfffffffeu};
 

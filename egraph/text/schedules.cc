@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "egraph/text/suggest.h"
+
 namespace l3c::egraph {
 
 bool Loader::FinishRun(uint32_t n, const Schedule& schedule) {
@@ -89,9 +91,15 @@ bool Loader::LetSchedulerCommand(uint32_t n) {
 }
 
 std::optional<RulesetId> Loader::ReadRuleset(uint32_t n) {
-  const RulesetId ruleset = graph_.FindRuleset(doc_.Text(n));
-  if (ruleset.valid()) return ruleset;
-  Error(Offset(n), "unknown ruleset " + Quoted(n));
+  if (doc_.IsSymbol(n)) {
+    const RulesetId ruleset = graph_.FindRuleset(doc_.Text(n));
+    if (ruleset.valid()) return ruleset;
+  }
+  Suggestion suggestion(doc_.Text(n));
+  for (uint32_t r = 0; r < graph_.ruleset_count(); ++r) {
+    suggestion.Offer(graph_.ruleset_name(RulesetId{r}));
+  }
+  Error(Offset(n), "unknown ruleset " + Quoted(n) + suggestion.Text());
   return std::nullopt;
 }
 

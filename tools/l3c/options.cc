@@ -219,6 +219,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                          "Where include, input and output look for files (default: here)");
   egraph_run->add_option("--max-bytes", options.max_bytes, "Memory at which a run stops")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  egraph_run->add_option("--to-json", options.to_json,
+                         "Write the e-graph there in the end, as egraph-serialize does");
+  egraph_run->add_option("--dot", options.dot, "Draw the e-graph there in the end");
   egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops");
   egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops");
   egraph_run->add_option("--max-iterations", options.max_iterations,
