@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "egraph/utf8.h"
+
 namespace l3c::egraph {
 
 bool Loader::FileName(uint32_t n, std::filesystem::path* path) {
@@ -94,6 +96,9 @@ bool Loader::InputCommand(uint32_t n) {
   std::string text;
   if (!Takes(n, 2, 2) || !FunctionName(Child(n, 1), &f) || !ReadFile(Child(n, 2), &path, &text)) {
     return false;
+  }
+  if (FindInvalidUtf8(text) != std::string_view::npos) {
+    return Error(Offset(Child(n, 2)), "'" + path.string() + "' is not UTF-8");
   }
   const Function& function = graph_.function(f);
   std::vector<SortId> columns = function.inputs;
