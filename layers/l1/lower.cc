@@ -1,6 +1,7 @@
 #include "layers/l1/lower.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,6 +11,8 @@
 #include "layers/l1/place.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/methods.h"
+#include "layers/l2/objective.h"
+#include "layers/l2/updates.h"
 #include "layers/tensor/differentiate.h"
 
 namespace l3c::l1 {
@@ -102,6 +105,8 @@ InitKind InitOf(const l2::Parameter& parameter) {
       return InitKind::kOnes;
     case l2::Init::kKaimingNormal:
       return InitKind::kKaiming;
+    case l2::Init::kNormal:
+      return InitKind::kNormal;
   }
   return InitKind::kZeros;
 }
@@ -147,7 +152,9 @@ class Lowering {
     ApplyOverrides();
     batch_ = l2::BatchOf(methods_.sample);
     drop_last_ = l2::DropsLast(methods_.sample);
-    forward_ = l2::ExpandForward(module_, methods_, batch_);
+    seed_ = options_.seed.value_or(methods_.seed.value_or(0));
+    forward_ = l2::ExpandForward(module_, methods_, batch_, {/*training=*/true, seed_});
+    evaluation_ = l2::ExpandForward(module_, methods_, batch_);
 
     for (const auto& field : forward_.fields) {
       if (data_name_.empty()) data_name_ = field.data;
@@ -213,14 +220,59 @@ class Lowering {
 
   // Padded rows always may occur: the last batch of an evaluation is never dropped.
   void BuildEvalGraph() {
-    Graph graph = forward_.graph;
-    eval_metrics_ = AddMetricOutputs(graph, forward_.metrics);
+    Graph graph = evaluation_.graph;
+    eval_metrics_ = AddMetricOutputs(graph, evaluation_.metrics);
+    if (const l2::Form* form = l2::EvaluationUpdate(methods_.update)) {
+      graph = ReadEvaluated(graph, *form);
+    }
     NameValues(graph);
     GraphPart part = PartOf(graph);
     part.outputs = OutputsOf(graph, eval_metrics_);
     part.ones.reset();
     part.arguments = InputsOf(graph, /*with_mask=*/true);
     eval_graph_ = Extract(graph, part);
+  }
+
+  // The graph with each parameter replaced by what the update has evaluation read.
+  Graph ReadEvaluated(const Graph& from, const l2::Form& form) {
+    const l2::UpdateEntry& entry = *l2::FindUpdate(form.name);
+    Graph to;
+    std::vector<NodeId> ids;
+    std::map<std::string, NodeId> evaluated;
+    std::map<std::string, const l2::Parameter*> parameters;
+    for (const l2::Parameter& p : forward_.parameters) parameters[p.name] = &p;
+    const NodeId step = to.AddInput("step", DType::kI64, {});
+    const NodeId completed = to.Cast(step, DType::kF64);
+    for (const l2::Parameter& p : forward_.parameters) {
+      l2::EvaluatedParameter in;
+      in.graph = &to;
+      in.parameter = to.AddInput(p.name, DType::kF32, p.shape);
+      for (const std::string& role : entry.state(form)) {
+        const std::string name = p.name + "_" + role;
+        in.state.push_back(to.AddInput(name, DType::kF32, p.shape));
+        evaluation_state_.push_back(name);
+      }
+      in.completed = completed;
+      evaluated[p.name] = entry.evaluated(form, in);
+    }
+    evaluation_state_.push_back("step");
+    for (const tensor::Node& node : from.nodes()) {
+      if (const auto it = evaluated.find(node.name);
+          node.op == Op::kInput && it != evaluated.end()) {
+        ids.push_back(it->second);
+        continue;
+      }
+      std::vector<NodeId> inputs;
+      for (NodeId input : node.inputs) inputs.push_back(ids[input]);
+      ids.push_back(node.op == Op::kInput
+                        ? to.AddInput(node.name, node.dtype, node.shape, node.span)
+                        : to.Add(node.op, std::move(inputs), node.attr,
+                                 to.Find(node.name) ? std::string() : node.name, node.span));
+    }
+    for (const tensor::Output& output : from.outputs()) {
+      to.AddOutput(output.name, ids[output.node]);
+    }
+    return to;
   }
 
   // Ids are looked up by name: differentiation may have changed them.
@@ -238,7 +290,19 @@ class Lowering {
     part.arguments = InputsOf(graph, !drop_last_);
     if (drop_last_) part.ones = graph.Find(MaskName());
     for (const l2::Parameter& p : forward_.parameters) part.state.push_back(*graph.Find(p.name));
+    for (const std::string& name : StateRead()) {
+      if (const auto node = graph.Find(name)) part.state.push_back(*node);
+    }
     return part;
+  }
+
+  // State besides the parameters that the graphs read.
+  std::vector<std::string> StateRead() const {
+    std::vector<std::string> names = evaluation_state_;
+    if (forward_.step && std::find(names.begin(), names.end(), "step") == names.end()) {
+      names.push_back("step");
+    }
+    return names;
   }
 
   const std::string& MaskName() const { return forward_.graph.node(forward_.mask).name; }
@@ -323,9 +387,7 @@ class Lowering {
           continue;
         }
         const l3::Domain* predicted = module_.spec.DomainOf(term.reads[0]);
-        if (predicted != nullptr && predicted->kind == l3::Domain::Kind::kDist) {
-          return predicted->size;
-        }
+        if (predicted != nullptr) return l2::ClassesOf(*predicted);
       }
     }
     return 0;
@@ -342,6 +404,7 @@ class Lowering {
       field.name = p.name;
       field.shape = p.shape;
       field.init = InitOf(p);
+      if (field.init == InitKind::kNormal) field.a = p.deviation;
       field.parameter = true;
       actor.state.push_back(std::move(field));
       window.fields.push_back(p.name);
@@ -350,6 +413,7 @@ class Lowering {
       actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
     }
     actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
+    for (const std::string& name : StateRead()) window.fields.push_back(name);
     window.readers.push_back({kTrainGraph, {}});
     if (has_test_) window.readers.push_back({kEvalGraph, {}});
     actor.windows.push_back(std::move(window));
@@ -491,7 +555,7 @@ class Lowering {
     }
     schedule.actors.push_back({kActor, {}});
     schedule.pipeline_depth = place_.pipeline_depth;
-    schedule.seed = options_.seed.value_or(methods_.seed.value_or(0));
+    schedule.seed = seed_;
     for (const l2::Phase& p : methods_.phases) {
       Phase phase;
       phase.name = p.name;
@@ -524,7 +588,10 @@ class Lowering {
   bool has_test_ = false;
   std::string data_name_;
   const DatasetInfo* info_ = nullptr;
-  l2::ForwardGraph forward_;
+  uint64_t seed_ = 0;
+  l2::ForwardGraph forward_;     // in training
+  l2::ForwardGraph evaluation_;  // of the same fields and parameters
+  std::vector<std::string> evaluation_state_;  // what the update has evaluation read
   l2::UpdateGraph update_;
   Graph train_graph_;
   Graph eval_graph_;

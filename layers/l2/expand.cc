@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layers/l2/algebra.h"
 #include "layers/l2/infer.h"
 #include "layers/l2/losses.h"
 #include "layers/l2/methods.h"
@@ -21,20 +22,11 @@ using tensor::Graph;
 using tensor::NodeId;
 using tensor::Op;
 
-NodeId Apply(Graph& g, std::string_view name, std::vector<NodeId> operands) {
-  return g.Add(*tensor::FindOp(name), std::move(operands));
-}
-
-NodeId SumAll(Graph& g, NodeId a) {
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < g.node(a).shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  return axes.empty() ? a : g.ReduceSum(a, axes);
-}
-
 class Expander {
  public:
-  Expander(const Module& module, const Methods& methods, int64_t batch)
-      : spec_(module.spec), methods_(methods), batch_(batch) {
+  Expander(const Module& module, const Methods& methods, int64_t batch,
+           const ForwardOptions& options)
+      : spec_(module.spec), methods_(methods), batch_(batch), options_(options) {
     support::Diagnostics diagnostics;
     auto objective = ResolveObjective(spec_, methods.model, diagnostics);
     if (!objective) throw std::logic_error("the module was not verified");
@@ -48,12 +40,26 @@ class Expander {
       if (term.has_loss) FieldNode(term.target);
     }
     result_.mask = g_.AddInput("mask", DType::kF32, {batch_});
+    if (DrawsRandomNumbers()) result_.step = g_.AddInput("step", DType::kI64, {});
     ExpandInfer(FieldNode(in));
     ExpandObjective();
     return std::move(result_);
   }
 
  private:
+  bool DrawsRandomNumbers() const {
+    const auto& nodes = methods_.infer.nodes;
+    return options_.training && std::any_of(nodes.begin() + 1, nodes.end(), [](const auto& node) {
+             return EntryOf(node).expand_random != nullptr;
+           });
+  }
+
+  // A key for what `layer` draws in this step.
+  NodeId KeyOf(const std::string& layer) {
+    const NodeId step = g_.Cast(*result_.step, DType::kU64);
+    return DeriveKey(g_, step, layer + "/" + std::to_string(options_.seed));
+  }
+
   // The graph input of a field, made on first use.
   NodeId FieldNode(const l3::Ref& ref) {
     for (const auto& field : result_.fields) {
@@ -64,7 +70,7 @@ class Expander {
     shape.insert(shape.begin(), batch_);
     // Two data declarations may have fields of one name.
     std::string name = ref.member;
-    if (g_.Find(name) || name == "mask") name = ref.owner + "_" + ref.member;
+    if (g_.Find(name) || name == "mask" || name == "step") name = ref.owner + "_" + ref.member;
     const NodeId node = g_.AddInput(name, l3::ExampleDType(domain), shape);
     result_.fields.push_back({ref.owner, ref.member, node});
     return node;
@@ -78,22 +84,22 @@ class Expander {
     }
     if (g_.node(input).dtype != DType::kF32) input = g_.Cast(input, DType::kF32);
     values_ = {input};
-    size_t next = 0;
+    const auto ranges = ParameterRanges(infer);
     for (size_t i = 1; i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       const LayerEntry& entry = EntryOf(node);
       std::vector<NodeId> operands;
       for (uint32_t operand : node.inputs) operands.push_back(values_[operand]);
-      const size_t count =
-          entry.parameters ? entry.parameters(node.form, OperandShapes(infer, node)).size() : 0;
-      const auto parameters = std::span(result_.parameter_nodes).subspan(next, count);
-      next += count;
-      if (i == infer.output) {
-        result_.output = entry.expand(g_, node.form, operands, parameters);
-        values_.push_back(result_.output);
-        if (entry.expand_log) log_output_ = entry.expand_log(g_, node.form, operands, parameters);
+      const auto parameters =
+          std::span(result_.parameter_nodes).subspan(ranges[i].first, ranges[i].second);
+      if (entry.expand_random && result_.step) {
+        values_.push_back(
+            entry.expand_random(g_, node.form, operands, parameters, KeyOf(node.name)));
       } else {
         values_.push_back(entry.expand(g_, node.form, operands, parameters));
+      }
+      if (i == infer.output && entry.expand_log) {
+        log_output_ = entry.expand_log(g_, node.form, operands, parameters);
       }
       // The value goes by its layer's name, unless the layer hands an operand through.
       const bool made = std::find(operands.begin(), operands.end(), values_[i]) == operands.end();
@@ -128,9 +134,7 @@ class Expander {
     operands.log_output = log_output_;
     operands.target = FieldNode(term.target);
     operands.target_is_label = term.target_kind == TargetKind::kLabel;
-    if (objective_.model->out.kind == l3::Domain::Kind::kDist) {
-      operands.classes = objective_.model->out.size;
-    }
+    operands.classes = ClassesOf(objective_.model->out);
     return operands;
   }
 
@@ -162,24 +166,30 @@ class Expander {
   void AddAccuracy(const LossOperands& in) {
     if (result_.metrics.size() > 0) return;
     const int64_t n = in.classes;
-    const NodeId top =
-        g_.Expand(g_.Reshape(g_.ReduceMax(in.output, {1}), {batch_, 1}), {batch_, n});
-    tensor::Attributes iota;
-    iota.ints = {batch_, n};
-    iota.axis = 1;
-    iota.dtype = DType::kI32;
-    const NodeId index = g_.Add(Op::kIota, {}, iota);
+    const Shape shape = g_.node(in.output).shape;
+    const Shape positions(shape.begin(), shape.end() - 1);
+    const NodeId top = SpreadLast(g_, MaxLast(g_, in.output), shape);
+    const NodeId index =
+        Iota(g_, Shape(shape), static_cast<int64_t>(shape.size()) - 1, DType::kI32);
     const NodeId below = g_.Binary(Op::kCmpNe, in.output, top);
-    const NodeId none = g_.Full(static_cast<double>(-n), {batch_, n}, DType::kI32);
+    const NodeId none = g_.Full(static_cast<double>(-n), Shape(shape), DType::kI32);
     // The greatest of −index is the lowest index; a row of NaN has none and is never right.
     const NodeId negated = g_.Add(Op::kWhere, {below, none, g_.Unary(Op::kNeg, index)});
-    const NodeId guess = g_.Unary(Op::kNeg, g_.ReduceMax(negated, {1}));
+    const NodeId guess = g_.Unary(Op::kNeg, MaxLast(g_, negated));
     NodeId label = in.target;
-    if (g_.node(label).shape != Shape{batch_}) label = g_.Reshape(label, {batch_});
-    if (g_.node(label).dtype != DType::kI32) label = g_.Cast(label, DType::kI32);
+    if (g_.node(label).shape != positions) label = g_.Reshape(label, positions);
+    label = As(g_, label, DType::kI32);
     const NodeId wrong = g_.Binary(Op::kCmpNe, guess, label);
-    const NodeId right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.mask});
-    const NodeId sum = g_.ReduceSum(right, {0});
+    NodeId counted = result_.mask;
+    if (positions.size() > 1) {
+      // Every position counts its share of a row.
+      Shape column(positions.size(), 1);
+      column[0] = batch_;
+      const double share = static_cast<double>(batch_) / static_cast<double>(tensor::NumElements(positions));
+      counted = TimesConstant(g_, g_.Expand(g_.Reshape(counted, column), positions), share);
+    }
+    const NodeId right = g_.Add(Op::kWhere, {wrong, FullLike(g_, 0, counted), counted});
+    const NodeId sum = SumAll(g_, right);
     g_.AddOutput("correct", sum);
     result_.metrics.push_back({"accuracy", sum, rows_});
   }
@@ -229,6 +239,7 @@ class Expander {
   const l3::Module& spec_;
   const Methods& methods_;
   const int64_t batch_;
+  const ForwardOptions options_;
   Objective objective_;
   ForwardGraph result_;
   Graph& g_ = result_.graph;
@@ -239,8 +250,9 @@ class Expander {
 
 }  // namespace
 
-ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch) {
-  return Expander(module, methods, batch).Run();
+ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch,
+                           const ForwardOptions& options) {
+  return Expander(module, methods, batch, options).Run();
 }
 
 int64_t TotalSteps(const Methods& methods, int64_t rows) {

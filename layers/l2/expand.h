@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,7 @@ enum class Init : uint8_t {
   kZeros,
   kOnes,
   kKaimingNormal,  // normal with standard deviation sqrt(2 / fan_in)
+  kNormal,         // normal with standard deviation `deviation`
 };
 
 // A learned parameter of one layer.
@@ -25,7 +27,8 @@ struct Parameter {
   std::string name;  // "linear1_weight": the layer node's name, then the role
   Shape shape;
   Init init = Init::kZeros;
-  int64_t fan_in = 0;  // kaiming only
+  int64_t fan_in = 0;    // kaiming only
+  double deviation = 0;  // normal only
 };
 
 // In the order of the nodes, then of each entry's list.
@@ -45,7 +48,8 @@ struct MetricNodes {
 struct ForwardGraph {
   tensor::Graph graph;
   // Graph inputs, in this order: one per data field read (named as the field, [batch, …]), `mask`
-  // (f32 [batch]: 1 for a row of data, 0 for padding), then the parameters by their names.
+  // (f32 [batch]: 1 for a row of data, 0 for padding), `step` where there is one, then the
+  // parameters by their names.
   struct FieldInput {
     std::string data;  // L3 data declaration
     std::string field;
@@ -53,6 +57,7 @@ struct ForwardGraph {
   };
   std::vector<FieldInput> fields;
   tensor::NodeId mask = 0;
+  std::optional<tensor::NodeId> step;  // i64 []: completed steps; where random numbers are drawn
   std::vector<Parameter> parameters;
   std::vector<tensor::NodeId> parameter_nodes;
   tensor::NodeId output = 0;  // the model's output, [batch, …]
@@ -60,8 +65,14 @@ struct ForwardGraph {
   std::vector<MetricNodes> metrics;
 };
 
+struct ForwardOptions {
+  bool training = false;  // layers that draw random numbers do
+  uint64_t seed = 0;      // of what they draw
+};
+
 // For the methods of one model. `module` must have passed Verify.
-ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch);
+ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch,
+                           const ForwardOptions& options = {});
 
 // Graph inputs of the update: for each parameter p `p` and `p_grad`, each state field by its name,
 // and `step` (i64 []: completed steps, 0 before the first). Outputs: the parameters, each state
@@ -76,9 +87,9 @@ struct UpdateGraph {
   std::vector<UpdateStateField> state;  // zero at the start; without `step`
 };
 
-// `total_steps`: of all phases, ≥ 1; decay ends there.
+// `total_steps`: of all phases, ≥ 1; decay ends there. `dtype`: of parameters and state.
 UpdateGraph ExpandUpdate(const Form& update, const std::vector<Parameter>& parameters,
-                         int64_t total_steps);
+                         int64_t total_steps, tensor::DType dtype = tensor::DType::kF32);
 
 // Steps of all phases over `rows` rows of data.
 int64_t TotalSteps(const Methods& methods, int64_t rows);

@@ -21,13 +21,14 @@ std::vector<std::string_view> ReservedNames(Family family) {
     case Family::kSample:
       return {"stream_window", "curriculum", "replay", "distributed_shard"};
     case Family::kLayer:
-      return {"conv", "attn", "embed", "pool", "dropout", "position",
-              // ways to join layers, which stand where a layer may
-              "diffusion_chain", "recurrent", "graph", "mixture"};
+      // Ways to join layers, which stand where a layer may.
+      return {"diffusion_chain", "recurrent", "graph", "mixture"};
+    case Family::kNorm:
+      return {};
     case Family::kBackward:
       return {"evolution", "dfa", "reinforce", "straight_through", "zeroth_order", "hybrid"};
     case Family::kUpdate:
-      return {"muon", "lion", "ema"};
+      return {};
     case Family::kLoss:
       return {"contrastive"};
   }
@@ -88,6 +89,11 @@ std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry,
       }
       return Value(word->text);
     }
+    case ArgKind::kName: {
+      auto name = parser.ExpectName(what);
+      if (!name) return std::nullopt;
+      return Value(name->text);
+    }
     case ArgKind::kForm: {
       support::ParserBase::Nesting nesting(parser);
       if (!nesting.ok()) return std::nullopt;
@@ -108,6 +114,7 @@ std::string PrintValue(const Value& value, const Arg& arg) {
     case ArgKind::kBool:
       return std::get<bool>(value) ? "true" : "false";
     case ArgKind::kWord:
+    case ArgKind::kName:
       return std::get<std::string>(value);
     case ArgKind::kForm:
       return PrintForm(std::get<std::vector<Form>>(value).front(), arg.family);
@@ -186,6 +193,8 @@ std::string_view FamilyName(Family family) {
       return "sample method";
     case Family::kLayer:
       return "layer";
+    case Family::kNorm:
+      return "norm";
     case Family::kBackward:
       return "backward method";
     case Family::kUpdate:
@@ -226,6 +235,12 @@ Arg Arg::Word(std::string name, std::vector<std::string> words) {
   arg.words = std::move(words);
   return arg;
 }
+Arg Arg::Name(std::string name) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kName;
+  return arg;
+}
 Arg Arg::Nested(std::string name, Family family) {
   Arg arg;
   arg.name = std::move(name);
@@ -246,6 +261,8 @@ const Entry* FindEntry(Family family, std::string_view name) {
       return among(SampleEntries());
     case Family::kBackward:
       return among(BackwardEntries());
+    case Family::kNorm:
+      return among(NormKinds());
     case Family::kLayer: {
       const LayerEntry* layer = FindLayer(name);
       return layer != nullptr ? &layer->form : nullptr;
@@ -270,6 +287,9 @@ std::vector<std::string> EntryNames(Family family) {
       break;
     case Family::kBackward:
       for (const Entry& e : BackwardEntries()) names.push_back(e.name);
+      break;
+    case Family::kNorm:
+      for (const Entry& e : NormKinds()) names.push_back(e.name);
       break;
     case Family::kLayer:
       for (const LayerEntry& e : AllLayers()) {

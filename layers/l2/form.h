@@ -17,10 +17,11 @@
 
 namespace l3c::l2 {
 
-enum class Family : uint8_t { kSample, kLayer, kBackward, kUpdate, kLoss };
+enum class Family : uint8_t { kSample, kLayer, kNorm, kBackward, kUpdate, kLoss };
 std::string_view FamilyName(Family family);  // "sample method", "layer", …
 
-enum class ArgKind : uint8_t { kInteger, kReal, kBool, kWord, kForm };
+// A word is one of those listed, a name any identifier (of a layer, say).
+enum class ArgKind : uint8_t { kInteger, kReal, kBool, kWord, kName, kForm };
 
 struct Arg {
   std::string name;
@@ -38,6 +39,7 @@ struct Arg {
   static Arg Real(std::string name, double min, double max);
   static Arg Flag(std::string name, bool fallback);
   static Arg Word(std::string name, std::vector<std::string> words);
+  static Arg Name(std::string name);
   static Arg Nested(std::string name, Family family);
   Arg Positional() && {
     positional = true;

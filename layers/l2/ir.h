@@ -51,6 +51,7 @@ struct LayerNode {
   std::string name;  // unique in the graph: "linear1", "norm2"; prefixes its parameters
   Form form;         // layers.h; "" for node 0, "add" where a residual joins
   std::vector<uint32_t> inputs;
+  std::optional<uint32_t> lender;  // the node whose parameters it uses in place of its own
   Shape shape;  // of one sample, without the batch; filled by PropagateShapes
 };
 
@@ -61,6 +62,7 @@ struct InferForm {
   enum class Kind : uint8_t { kLayer, kSequential, kResidual };
   Kind kind = Kind::kLayer;
   uint32_t node = 0;             // kLayer: index into InferGraph::nodes
+  std::vector<Form> written;     // kLayer: what stands in the text, where it is not the node's form
   std::vector<InferForm> items;  // kSequential, kResidual
   Span span;
 };

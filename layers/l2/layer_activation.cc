@@ -19,6 +19,7 @@ LayerEntry Activation(std::string name, std::string op, std::string doc) {
                                       std::span<const tensor::NodeId>) {
     return graph.Unary(*tensor::FindOp(op), operands[0]);
   };
+  entry.keeps_positions = [](const Form&, std::span<const Shape>) { return true; };
   return entry;
 }
 
@@ -28,7 +29,9 @@ std::vector<LayerEntry> ActivationLayers() {
   return {Activation("relu", "relu", "x where positive, else 0"),
           Activation("gelu", "gelu", "x·Φ(x) in its tanh form"),
           Activation("silu", "silu", "x·sigmoid(x)"),
-          Activation("swish", "silu", "another name of silu")};
+          Activation("swish", "silu", "another name of silu"),
+          Activation("tanh", "tanh", "hyperbolic tangent"),
+          Activation("sigmoid", "sigmoid", "1/(1 + e⁻ˣ)")};
 }
 
 }  // namespace l3c::l2

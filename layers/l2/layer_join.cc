@@ -21,6 +21,7 @@ std::vector<LayerEntry> JoinLayers() {
                   std::span<const tensor::NodeId>) {
     return graph.Binary(tensor::Op::kAdd, operands[0], operands[1]);
   };
+  add.keeps_positions = [](const Form&, std::span<const Shape>) { return true; };
   return {add};
 }
 

@@ -15,14 +15,15 @@ bool IsInteger(tensor::DType dtype) { return !tensor::IsFloat(dtype); }
 // How the field looks to a loss; nothing when no loss can compare the two.
 std::optional<TargetKind> KindOfTarget(const Domain& out, const Domain& target) {
   const int64_t elements = l3::NumElements(target);
-  if (out.kind == Domain::Kind::kDist) {
-    if (target.kind == Domain::Kind::kDist) {
-      return target.size == out.size ? std::optional(TargetKind::kDistribution) : std::nullopt;
+  if (const int64_t classes = ClassesOf(out); classes > 0) {
+    // One class index a distribution, or a distribution itself.
+    if (ClassesOf(target) == 0 && IsInteger(l3::ExampleDType(target))) {
+      return elements * classes == l3::NumElements(out) ? std::optional(TargetKind::kLabel)
+                                                        : std::nullopt;
     }
-    if (IsInteger(l3::ExampleDType(target))) {
-      return elements == 1 ? std::optional(TargetKind::kLabel) : std::nullopt;
-    }
-    return elements == out.size ? std::optional(TargetKind::kDistribution) : std::nullopt;
+    if (ClassesOf(target) != 0 && ClassesOf(target) != classes) return std::nullopt;
+    return elements == l3::NumElements(out) ? std::optional(TargetKind::kDistribution)
+                                            : std::nullopt;
   }
   return elements == l3::NumElements(out) ? std::optional(TargetKind::kTensor) : std::nullopt;
 }
@@ -100,6 +101,14 @@ bool ResolveTerm(const l3::Module& spec, const l3::Model& model, const l3::Term&
 }
 
 }  // namespace
+
+int64_t ClassesOf(const Domain& out) {
+  if (out.kind == Domain::Kind::kDist) return out.size;
+  if (out.kind == Domain::Kind::kSequence && out.parts[0].kind == Domain::Kind::kDist) {
+    return out.parts[0].size;
+  }
+  return 0;
+}
 
 std::optional<Objective> ResolveObjective(const l3::Module& spec, const std::string& model,
                                           Diagnostics& diagnostics) {

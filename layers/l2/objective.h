@@ -28,6 +28,9 @@ struct Objective {
   std::vector<ObjectiveTerm> terms;
 };
 
+// Classes of a distribution, or of the distributions of a sequence; 0 for any other domain.
+int64_t ClassesOf(const l3::Domain& out);
+
 // For `model`, which must exist. Forms of L3 that L2 cannot train yet are reported, each with what
 // is supported; then nothing is returned. Pointers are into `spec`.
 std::optional<Objective> ResolveObjective(const l3::Module& spec, const std::string& model,

@@ -217,7 +217,9 @@ class MethodsParser {
       if (!layer) return std::nullopt;
       form.kind = InferForm::Kind::kLayer;
       form.span = layer->span;
-      form.node = builder.Add(std::move(*layer), {input});
+      auto node = AddLayer(builder, std::move(*layer), input, form);
+      if (!node) return std::nullopt;
+      form.node = *node;
       if (!hatches.empty()) hatches_.emplace_back(form.node, std::move(hatches));
       return form.node;
     }
@@ -246,6 +248,31 @@ class MethodsParser {
       return std::nullopt;
     }
     return at;
+  }
+
+  // Layers that name another one borrow its parameters.
+  std::optional<uint32_t> AddLayer(InferBuilder& builder, Form layer, uint32_t input,
+                                   InferForm& form) {
+    const bool shared = layer.name == kShared;
+    if (!shared && !FindLayer(layer.name)->borrowed_shape) {
+      return builder.Add(std::move(layer), {input});
+    }
+    auto lender = builder.Find(layer.Word(0));
+    if (!lender) {
+      std::vector<std::string> names;
+      for (uint32_t i = 1; i < builder.size(); ++i) names.push_back(builder.node(i).name);
+      auto& diagnostic =
+          parser_.Error(layer.span, "there is no layer '" + layer.Word(0) + "' before this one",
+                        Kind::kSafety);
+      if (!names.empty()) diagnostic.Label("so far: " + support::Join(names));
+      return std::nullopt;
+    }
+    if (builder.node(*lender).lender) lender = builder.node(*lender).lender;
+    if (!shared) return builder.Add(std::move(layer), {input}, lender);
+    Form again = builder.node(*lender).form;
+    again.span = layer.span;
+    form.written = {std::move(layer)};
+    return builder.Add(std::move(again), {input}, lender);
   }
 
   static Form Join(Span span) {

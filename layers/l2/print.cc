@@ -34,6 +34,7 @@ class InferPrinter {
 
  private:
   std::string LayerText(const InferForm& form) const {
+    if (!form.written.empty()) return PrintForm(form.written[0], Family::kLayer);
     return PrintForm(methods_.infer.nodes[form.node].form, Family::kLayer);
   }
 

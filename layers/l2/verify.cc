@@ -54,7 +54,8 @@ class Verifier {
     for (size_t i = 1; ok && i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       ok = FindLayer(node.form.name) != nullptr &&
-           node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count);
+           node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count) &&
+           (!node.lender || (*node.lender < i && !infer.nodes[*node.lender].lender));
       // Operands before users: an order exists exactly when there is no cycle.
       for (uint32_t operand : node.inputs) ok = ok && operand < i;
     }
@@ -119,7 +120,14 @@ class Verifier {
       return;
     }
     const bool distribution = EntryOf(last).expand_log != nullptr;
-    if ((model_.out.kind == l3::Domain::Kind::kDist) == distribution) return;
+    if ((ClassesOf(model_.out) > 0) == distribution) {
+      if (!distribution || last.shape.back() == ClassesOf(model_.out)) return;
+      Error(Kind::kConsistency, last.form.span,
+            out + ", but the network ends in distributions over " +
+                PrintInteger(last.shape.back()) + " classes")
+          .With({model_.out_span, "declared here"});
+      return;
+    }
     if (distribution) {
       Error(Kind::kConsistency, last.form.span,
             out + ", but the network ends in " + last.form.name + ", which gives a distribution")
@@ -169,11 +177,40 @@ class Verifier {
           property.kind == Property::Kind::kLatencyBudget) {
         continue;
       }
+      if (property.kind == Property::Kind::kCausal ||
+          property.kind == Property::Kind::kAutoregressive) {
+        CheckCausal(property);
+        continue;
+      }
       Error(Kind::kConsistency, property.span,
             "no network of the layers supported now can be shown to be '" +
                 std::string(l3::PropertyName(property.kind)) + "'")
           .Label("not supported yet")
           .Fix("leave out the property");
+    }
+  }
+
+  // An autoregressive model is trained on sequences whose every position predicts the next, so it
+  // must be causal, and give a position for each that it reads.
+  void CheckCausal(const l3::Property& property) {
+    const InferGraph& infer = methods_.infer;
+    const std::string name(l3::PropertyName(property.kind));
+    const support::Note declared{property.span, "declared here"};
+    if (const auto leak = FirstAcausal(infer)) {
+      const LayerNode& node = infer.nodes[*leak];
+      Error(Kind::kConsistency, node.form.span,
+            "'" + node.form.name + "' lets a position see later ones, and the model is " + name)
+          .With(declared)
+          .Fix(node.form.name == "attn" ? "write 'causal: true'" : "leave out the layer or the property");
+      return;
+    }
+    const Shape& first = infer.nodes[0].shape;
+    const Shape& last = infer.nodes[infer.output].shape;
+    if (first.empty() || last.empty() || first[0] != last[0]) {
+      Error(Kind::kConsistency, methods_.infer.form.span,
+            "the model is " + name + ", but the network turns " + tensor::ShapeToString(first) +
+                " into " + tensor::ShapeToString(last) + ": not a position for each position")
+          .With(declared);
     }
   }
 
