@@ -20,8 +20,7 @@ bool ActionRunner::Act(const Rule& rule, const Action& action) {
       return true;
     case Action::Kind::kAddAs:
     case Action::Kind::kSet:
-      graph_.SetCanonical(action.function, args, Value{Resolve(rule, action.value)},
-                          graph_.current_rule_);
+      graph_.SetCanonical(action.function, args, Value{Raw(action.value)}, graph_.current_rule_);
       return true;
     case Action::Kind::kLookup: {
       const Table& table = graph_.tables_[action.function.index];
@@ -33,6 +32,7 @@ bool ActionRunner::Act(const Rule& rule, const Action& action) {
         return false;
       }
       slots_[action.result] = table.Output(row);
+      if (ProofLog* log = graph_.proof_log()) log->AddRead(Value{table.Output(row)});
       return true;
     }
     case Action::Kind::kPrimitive: {
@@ -52,7 +52,7 @@ bool ActionRunner::Act(const Rule& rule, const Action& action) {
       return true;
     }
     case Action::Kind::kUnion:
-      graph_.Union(Value{args[0]}, Value{args[1]});
+      graph_.Union(Value{Raw(action.args[0])}, Value{Raw(action.args[1])});
       return true;
     case Action::Kind::kGlobal:
       slots_[action.result] = action.value.bits;

@@ -30,6 +30,11 @@ class ActionRunner {
     return graph_.Canonical(rule.slot_sorts[operand.bits], Value{slots_[operand.bits]}).bits;
   }
 
+  // As it was when the match was found: whoever stores it makes it canonical.
+  uint32_t Raw(const Operand& operand) const {
+    return operand.is_constant ? operand.bits : slots_[operand.bits];
+  }
+
   EGraph& graph_;
   std::vector<uint32_t> slots_;
 };

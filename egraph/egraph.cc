@@ -331,6 +331,14 @@ Value EGraph::AddCanonical(FunctionId id, const uint32_t* args) {
     return f.kind == FunctionKind::kConstructor ? Value{union_find_.Find(output)} : Value{output};
   }
   if (f.kind == FunctionKind::kConstructor) NewClass(f.output);
+  if (proof_log_) [[unlikely]] {
+    const std::span all(args, f.inputs.size());
+    if (f.kind == FunctionKind::kConstructor) {
+      proof_log_->AddNode(id, all, next);
+    } else {
+      proof_log_->AddFact(id, all, next);
+    }
+  }
   ++live_rows_;
   ++version_;
   return next;
@@ -369,6 +377,7 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
   switch (f.merge.kind()) {
     case Merge::Kind::kUnion:
       UnionAs(old_value, new_value, rule);
+      if (proof_log_) [[unlikely]] proof_log_->AddUnion(old_value, new_value, /*joined=*/true);
       return Find(old_value);
     case Merge::Kind::kAssertEqual: {
       const Table& table = tables_[id.index];
@@ -405,15 +414,28 @@ void EGraph::MergeIntoRow(FunctionId id, uint32_t row, Value value, RuleId rule)
   Table& table = tables_[id.index];
   const Value old_value = Canonical(f.output, Value{table.Output(row)});
   const Value new_value = Canonical(f.output, value);
-  if (old_value == new_value) return;
-  if (f.kind == FunctionKind::kConstructor) {
-    UnionAs(old_value, new_value, rule);
+  if (old_value == new_value) {
+    if (proof_log_) [[unlikely]] LogRowUnion(id, row, value, rule, /*joined=*/false);
     return;
   }
-  const std::optional<Value> merged = MergedValue(id, row, old_value, new_value, rule);
-  if (!merged || *merged == old_value) return;
+  if (f.kind == FunctionKind::kConstructor) {
+    UnionAs(old_value, new_value, rule);
+    if (proof_log_) [[unlikely]] LogRowUnion(id, row, value, rule, /*joined=*/true);
+    return;
+  }
   uint32_t args[kMaxArity];
   for (uint32_t i = 0; i < table.arguments(); ++i) args[i] = table.Get(row, i);
+  if (proof_log_) [[unlikely]] {
+    proof_log_->BeginMerge(id, std::span(args, f.inputs.size()), old_value, new_value);
+  }
+  const std::optional<Value> merged = MergedValue(id, row, old_value, new_value, rule);
+  if (proof_log_) [[unlikely]] {
+    if (merged && *merged != old_value && *merged != new_value) {
+      proof_log_->AddFact(id, std::span(args, f.inputs.size()), *merged);
+    }
+    proof_log_->End();
+  }
+  if (!merged || *merged == old_value) return;
   const bool subsumed = table.IsSubsumed(row);
   table.Kill(row);
   table.Append(args, merged->bits, rule, subsumed);
@@ -424,12 +446,37 @@ void EGraph::SetCanonical(FunctionId id, const uint32_t* args, Value value, Rule
   Table& table = tables_[id.index];
   const Value output = Canonical(functions_[id.index].output, value);
   auto [row, inserted] = table.FindOrAppend(args, output.bits, rule);
+  if (proof_log_) [[unlikely]] LogSet(id, args, inserted, row, value);
   if (inserted) {
     ++live_rows_;
     ++version_;
   } else {
-    MergeIntoRow(id, row, output, rule);
+    MergeIntoRow(id, row, value, rule);
   }
+}
+
+void EGraph::LogSet(FunctionId id, const uint32_t* args, bool inserted, uint32_t row,
+                    Value value) {
+  const Function& f = functions_[id.index];
+  const std::span all(args, f.inputs.size());
+  if (f.kind != FunctionKind::kConstructor) {
+    // A value that is there already needs no second reason.
+    const Value output = Canonical(f.output, value);
+    const Value stored = Canonical(f.output, Value{tables_[id.index].Output(row)});
+    if (inserted || stored != output) proof_log_->AddFact(id, all, output);
+  } else if (inserted) {
+    proof_log_->AddJoin(proof_log_->AddNode(id, all, Value{}), value);
+  }
+}
+
+void EGraph::LogRowUnion(FunctionId id, uint32_t row, Value value, RuleId rule, bool joined) {
+  const Function& f = functions_[id.index];
+  if (f.kind != FunctionKind::kConstructor) return;
+  const Table& table = tables_[id.index];
+  uint32_t args[kMaxArity];
+  for (uint32_t i = 0; i < table.arguments(); ++i) args[i] = table.Get(row, i);
+  proof_log_->AddRowUnion(id, std::span(args, f.inputs.size()), Value{table.Output(row)}, value,
+                          rule == kCongruence, joined);
 }
 
 void EGraph::Set(FunctionId f, std::span<const Value> args, Value value) {
@@ -472,7 +519,15 @@ void EGraph::Subsume(FunctionId f, std::span<const Value> args) {
 
 // --- Equality
 
-bool EGraph::Union(Value a, Value b) { return UnionAs(a, b, current_rule_); }
+bool EGraph::Union(Value a, Value b) {
+  if (keeps_apart_) [[unlikely]] {
+    unions_.push_back({a, b, current_rule_});
+    return true;
+  }
+  const bool joined = UnionAs(a, b, current_rule_);
+  if (proof_log_) [[unlikely]] proof_log_->AddUnion(a, b, joined);
+  return joined;
+}
 
 bool EGraph::UnionAs(Value a, Value b, RuleId rule) {
   const uint32_t ra = union_find_.Find(a.bits);
@@ -572,6 +627,11 @@ bool EGraph::Rebuild() {
   return !failure_;
 }
 
+void EGraph::EnableProofs(ProofOptions options) {
+  assert(live_rows_ == 0 && union_find_.size() == 0);
+  proof_log_.Create(options);
+}
+
 // --- Reading
 
 size_t EGraph::NodeCount() const {
@@ -592,6 +652,7 @@ size_t EGraph::Bytes() const {
   size_t bytes = union_find_.Bytes() + class_sorts_.capacity() * sizeof(uint32_t) +
                  unions_.capacity() * sizeof(UnionRecord) + containers_.Bytes() +
                  dirty_classes_.capacity() * sizeof(uint32_t) + string_bytes_;
+  if (proof_log_) bytes += proof_log_->Bytes();
   bytes += large_ints_.capacity() * 3 * sizeof(int64_t) + floats_.capacity() * 3 * sizeof(double);
   for (const Table& table : tables_) bytes += table.Bytes();
   return bytes;

@@ -41,6 +41,7 @@
 #include "egraph/ids.h"
 #include "egraph/names.h"
 #include "egraph/numerics.h"
+#include "egraph/proof_log.h"
 #include "egraph/rule.h"
 #include "egraph/table.h"
 #include "egraph/union_find.h"
@@ -65,14 +66,27 @@ class Merge {
   static Merge Or() { return Merge(Kind::kOr, nullptr); }    // bool
   static Merge And() { return Merge(Kind::kAnd, nullptr); }  // bool
   static Merge Custom(Fn fn) { return Merge(Kind::kCustom, std::move(fn)); }
+  // The same with what `fn` does as actions, over slots 0 (old) and 1 (new), so that proofs can go
+  // through it.
+  struct Steps {
+    Rule actions;
+    Operand result;
+  };
+  static Merge Custom(Fn fn, std::shared_ptr<const Steps> steps) {
+    Merge merge(Kind::kCustom, std::move(fn));
+    merge.steps_ = std::move(steps);
+    return merge;
+  }
 
   Kind kind() const { return kind_; }
   const Fn& fn() const { return fn_; }
+  const Steps* steps() const { return steps_.get(); }
 
  private:
   Merge(Kind kind, Fn fn) : kind_(kind), fn_(std::move(fn)) {}
   Kind kind_;
   Fn fn_;
+  std::shared_ptr<const Steps> steps_;
 };
 
 struct Sort {
@@ -278,6 +292,11 @@ class EGraph {
   // Whether a primitive runs in an action, where it may add e-nodes and unite classes.
   bool in_action() const { return in_action_; }
   const std::vector<UnionRecord>& unions() const { return unions_; }
+  // From here on, what is needed to explain equalities and facts (explain.h) is written down; the
+  // graph itself comes out the same. It must be empty.
+  void EnableProofs(ProofOptions options = {});
+  // Null unless enabled.
+  ProofLog* proof_log() const { return proof_log_.get(); }
   // The rules that created an e-node of the class or joined classes into it, each once, by id.
   std::vector<RuleId> RulesOf(Value class_id) const;
 
@@ -303,6 +322,7 @@ class EGraph {
   friend class Engine;        // run.cc: search steps
   friend class Matcher;       // match.h: column indexes
   friend class ActionRunner;  // apply.h: canonical arguments
+  friend class TermBank;      // term_bank.h: a graph without equalities
 
   FunctionId DeclareTable(Function function);
   Value NewClass(SortId sort);
@@ -310,6 +330,10 @@ class EGraph {
   // Add() or Insert() with canonical arguments.
   Value AddCanonical(FunctionId f, const uint32_t* args);
   void SetCanonical(FunctionId f, const uint32_t* args, Value value, RuleId rule);
+  // Writes into the log what SetCanonical() is about to do, or has done where it has `inserted`.
+  void LogSet(FunctionId f, const uint32_t* args, bool inserted, uint32_t row, Value value);
+  // Writes that row `row` of a constructor was asked to be in the class of `value`.
+  void LogRowUnion(FunctionId f, uint32_t row, Value value, RuleId rule, bool joined);
   // Merges `value` into the live row `row`.
   void MergeIntoRow(FunctionId f, uint32_t row, Value value, RuleId rule);
   std::optional<Value> MergedValue(FunctionId f, uint32_t row, Value old_value, Value new_value,
@@ -349,6 +373,8 @@ class EGraph {
   std::vector<uint32_t> class_sorts_;
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
   std::vector<UnionRecord> unions_;
+  ProofLogHolder proof_log_;
+  bool keeps_apart_ = false;  // Union() only writes down that it was asked; see term_bank.h
 
   size_t live_rows_ = 0;
   uint64_t version_ = 0;

@@ -171,6 +171,7 @@ class Engine {
     }
     ++iterations_;
     const uint64_t clock = ++graph_.clock_;
+    if (const ProofLog* log = graph_.proof_log()) search_time_ = log->now();
     for (Table& table : graph_.tables_) table.Mark(clock);
 
     match_values_.clear();
@@ -210,7 +211,7 @@ class Engine {
     }
     if (!any_new) return;
 
-    // Only what the actions read is kept of a match.
+    // Only what the actions read is kept of a match, but for proofs.
     const std::vector<uint32_t>& used = UsedSlots(id);
     Found found{id, match_values_.size(), 0};
     const bool complete = matcher_.ForEachMatch(rule.query, delta_, [&](const uint32_t* slots) {
@@ -221,7 +222,7 @@ class Engine {
       ++found.count;
       for (uint32_t slot : used) match_values_.push_back(slots[slot]);
       // Matches without values differ in nothing: one is enough.
-      return !used.empty() && (found.count % kCheckEvery != 0 || WithinLimits());
+      return !used_slots_[id.index].alike && (found.count % kCheckEvery != 0 || WithinLimits());
     });
     matches_ += found.count;
     reports_[id.index].matches += found.count;
@@ -248,8 +249,8 @@ class Engine {
   const std::vector<uint32_t>& UsedSlots(RuleId id) {
     if (used_slots_.size() <= id.index) used_slots_.resize(graph_.rule_count());
     auto& entry = used_slots_[id.index];
-    if (entry.first) return entry.second;
-    entry.first = true;
+    if (entry.known) return entry.slots;
+    entry.known = true;
     const Rule& rule = *graph_.rules_[id.index];
     std::vector<uint8_t> used(rule.query.slot_sorts.size(), 0);
     const auto use = [&](const Operand& operand) {
@@ -261,10 +262,13 @@ class Engine {
         use(action.value);
       }
     }
+    entry.alike = std::find(used.begin(), used.end(), 1) == used.end();
+    // A proof names the values of all variables.
+    if (graph_.proof_log() != nullptr) used.assign(used.size(), 1);
     for (uint32_t slot = 0; slot < used.size(); ++slot) {
-      if (used[slot]) entry.second.push_back(slot);
+      if (used[slot]) entry.slots.push_back(slot);
     }
-    return entry.second;
+    return entry.slots;
   }
 
   // False when the run stopped before the last match.
@@ -281,7 +285,13 @@ class Engine {
       }
       if (++applied_ % kCheckEvery == 0 && !WithinLimits()) return false;
       for (size_t i = 0; i < used.size(); ++i) slots[used[i]] = values[i];
-      if (!actions_.Apply(rule)) {
+      ProofLog* log = graph_.proof_log();
+      if (log != nullptr) [[unlikely]] {
+        log->BeginRule(found.rule, slots.first(used.size()), search_time_);
+      }
+      const bool fine = actions_.Apply(rule);
+      if (log != nullptr) [[unlikely]] log->End();
+      if (!fine) {
         stopped_ = StopReason::kFailed;
         return false;
       }
@@ -303,7 +313,13 @@ class Engine {
   Matcher::Delta delta_;
   std::vector<Found> found_;
   std::vector<uint32_t> match_values_;
-  std::vector<std::pair<bool, std::vector<uint32_t>>> used_slots_;  // by rule, once computed
+  struct Used {
+    bool known = false;
+    bool alike = false;  // no action reads a slot of the query
+    std::vector<uint32_t> slots;
+  };
+  std::vector<Used> used_slots_;  // by rule
+  uint32_t search_time_ = 0;      // see ProofLog::Application
   std::vector<RuleReport> reports_;                                 // by rule
 };
 

@@ -18,7 +18,7 @@
 #include "egraph/egraph.h"
 #include "egraph/names.h"
 #include "egraph/rule.h"
-#include "egraph/sexp.h"
+#include "egraph/text/sexp.h"
 
 namespace l3c::egraph {
 
@@ -108,8 +108,9 @@ class Compiler {
   std::optional<Typed> Literal(uint32_t expr);
   // The sorts that a value read from `expr` can have, by the overloads of primitives in it.
   const std::vector<SortId>& PossibleSorts(uint32_t expr);
-  // (unstable-fn "name" captured…): the sort of the function value, among those of `wanted` where that
-  // is one, by the sorts of what is captured (invalid: not known). Gives the primitive that makes it.
+  // (unstable-fn "name" captured…): the sort of the function value, among those of `wanted` where
+  // that is one, by the sorts of what is captured (invalid: not known). Gives the primitive that
+  // makes it.
   std::optional<uint32_t> FindFn(uint32_t expr, std::span<const SortId> captured, SortId wanted);
   bool CheckFnCall(uint32_t expr);
   std::optional<Typed> ActionFn(uint32_t expr, SortId wanted);

@@ -1,4 +1,4 @@
-#include "egraph/sexp.h"
+#include "egraph/text/sexp.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,0 +1,122 @@
+// Function values: (unstable-fn "name" captured…).
+#include "egraph/text/compile.h"
+
+#include <algorithm>
+
+namespace l3c::egraph {
+
+bool Compiler::CheckFnCall(uint32_t expr) {
+  const uint32_t given = doc_.node(expr).child_count - 1;
+  if (given == 0 || doc_.node(doc_.child(expr, 1)).kind != Document::Kind::kText) {
+    return Error(doc_.node(expr).begin, "expected (unstable-fn \"NAME\" ARGUMENT...)");
+  }
+  const std::string& name = doc_.String(doc_.child(expr, 1));
+  if (!graph_.FindFunction(name).valid() && graph_.FindPrimitives(name).empty()) {
+    return Error(doc_.node(doc_.child(expr, 1)).begin, Unknown("function or primitive", name));
+  }
+  if (2 * given > EGraph::kMaxArity) {
+    return Error(doc_.node(expr).begin,
+                 "more than " + std::to_string(EGraph::kMaxArity / 2) + " captured arguments");
+  }
+  return true;
+}
+
+std::optional<uint32_t> Compiler::FindFn(uint32_t expr, std::span<const SortId> captured,
+                                         SortId wanted) {
+  const std::string& name = doc_.String(doc_.child(expr, 1));
+  const FunctionId f = graph_.FindFunction(name);
+  for (uint32_t p : graph_.FindPrimitives("unstable-fn")) {
+    const SortId sort = graph_.primitives()[p].output;
+    if (wanted.valid() && graph_.sort(wanted).container == ContainerKind::kFn && sort != wanted) {
+      continue;
+    }
+    std::vector<SortId> sorts(captured.begin(), captured.end());
+    const std::vector<SortId>& parameters = graph_.sort(sort).parameters;
+    sorts.insert(sorts.end(), parameters.begin(), parameters.end() - 1);
+    if (f.valid()) {
+      const Function& function = graph_.function(f);
+      if (function.output == parameters.back() && function.inputs.size() == sorts.size() &&
+          std::equal(sorts.begin(), sorts.end(), function.inputs.begin(),
+                     [](SortId a, SortId b) { return !a.valid() || a == b; })) {
+        return p;
+      }
+      continue;
+    }
+    SortId any;
+    for (uint32_t q : graph_.FindPrimitives(name)) {
+      if (Fits(graph_.primitives()[q], sorts, parameters.back(), &any)) return p;
+    }
+  }
+  Error(doc_.node(expr).begin, "no sort of functions fits '" + name + "' with " +
+                                   std::to_string(captured.size()) + " captured arguments");
+  return std::nullopt;
+}
+
+std::optional<Compiler::Typed> Compiler::ActionFn(uint32_t expr, SortId wanted) {
+  if (!CheckFnCall(expr)) return std::nullopt;
+  const FunctionId f = graph_.FindFunction(doc_.String(doc_.child(expr, 1)));
+  Action action;
+  action.kind = Action::Kind::kPrimitive;
+  action.args.push_back(Operand::Constant(graph_.String(doc_.String(doc_.child(expr, 1)))));
+  std::vector<SortId> captured;
+  for (uint32_t i = 2; i < doc_.node(expr).child_count; ++i) {
+    SortId input;
+    if (f.valid() && i - 2 < graph_.function(f).inputs.size()) {
+      input = graph_.function(f).inputs[i - 2];
+    }
+    const std::optional<Typed> arg = AddExpression(doc_.child(expr, i), input);
+    if (!arg) return std::nullopt;
+    captured.push_back(arg->sort);
+    action.args.push_back(Operand::Constant(Value{arg->sort.index}));
+    action.args.push_back(arg->operand);
+  }
+  const std::optional<uint32_t> primitive = FindFn(expr, captured, wanted);
+  if (!primitive) return std::nullopt;
+  action.primitive = *primitive;
+  const Typed result = NewSlot(graph_.primitives()[*primitive].output);
+  action.result = result.operand.bits;
+  actions_.push_back(std::move(action));
+  return result;
+}
+
+std::optional<uint32_t> Compiler::QueryFn(uint32_t expr) {
+  if (!CheckFnCall(expr)) return std::nullopt;
+  const uint32_t offset = doc_.node(expr).begin;
+  const FunctionId f = graph_.FindFunction(doc_.String(doc_.child(expr, 1)));
+  const auto constant = [&](SortId sort, Value v) {
+    const uint32_t node = NewNode(offset, sort);
+    nodes_[node].constant = v;
+    return node;
+  };
+  PendingPrimitive made;
+  made.name = "unstable-fn";
+  made.offset = offset;
+  made.args.push_back(constant(kString, graph_.String(doc_.String(doc_.child(expr, 1)))));
+  std::vector<SortId> captured;
+  for (uint32_t i = 2; i < doc_.node(expr).child_count; ++i) {
+    const uint32_t child = doc_.child(expr, i);
+    const std::optional<uint32_t> arg = QueryExpr(child);
+    if (!arg) return std::nullopt;
+    if (f.valid() && i - 2 < graph_.function(f).inputs.size() &&
+        !SetSort(*arg, graph_.function(f).inputs[i - 2], doc_.node(child).begin)) {
+      return std::nullopt;
+    }
+    captured.push_back(nodes_[Root(*arg)].sort);
+    if (!captured.back().valid()) {
+      Error(doc_.node(child).begin, "the sort of this captured argument is not known here");
+      return std::nullopt;
+    }
+    made.args.push_back(constant(kUnit, Value{captured.back().index}));
+    made.args.push_back(*arg);
+  }
+  const std::optional<uint32_t> primitive = FindFn(expr, captured, SortId{});
+  if (!primitive) return std::nullopt;
+  made.output = NewNode(offset, graph_.primitives()[*primitive].output);
+  made.candidates = {*primitive};
+  made.resolved = true;
+  const uint32_t output = made.output;
+  primitives_.push_back(std::move(made));
+  return output;
+}
+
+}  // namespace l3c::egraph

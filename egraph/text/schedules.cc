@@ -1,0 +1,112 @@
+// Runs and schedules.
+#include "egraph/text/loader.h"
+
+#include <utility>
+
+namespace l3c::egraph {
+
+bool Loader::FinishRun(uint32_t n, const Schedule& schedule) {
+  result_.reports.push_back(RunSchedule(graph_, schedule, options_.budget));
+  if (result_.reports.back().stop != StopReason::kFailed) return true;
+  return Error(Offset(n), graph_.failure().value_or("the run failed"));
+}
+
+bool Loader::ReadQuery(uint32_t n, uint32_t first, Query* query) {
+  Compiler compiler(graph_, doc_);
+  for (uint32_t i = first; i < Count(n); ++i) {
+    if (!compiler.AddFact(Child(n, i))) return Error(compiler.error());
+  }
+  return compiler.FinishQuery(query) || Error(compiler.error());
+}
+
+std::optional<Schedule> Loader::ReadRun(uint32_t n) {
+  RulesetId ruleset = kDefaultRuleset;
+  uint64_t times = 1;
+  uint32_t i = 1;
+  if (i < Count(n) && doc_.IsSymbol(Child(n, i)) && !IsOption(Child(n, i))) {
+    const std::optional<RulesetId> named = ReadRuleset(Child(n, i++));
+    if (!named) return std::nullopt;
+    ruleset = *named;
+  }
+  if (i < Count(n) && doc_.node(Child(n, i)).kind == Document::Kind::kInt) {
+    if (doc_.Int(Child(n, i)) < 0) {
+      Error(Offset(Child(n, i)), "a count is not negative");
+      return std::nullopt;
+    }
+    times = static_cast<uint64_t>(doc_.Int(Child(n, i++)));
+  }
+  Schedule step = Schedule::Run(ruleset);
+  if (i < Count(n)) {
+    if (!IsOption(Child(n, i)) || doc_.Text(Child(n, i)) != ":until") {
+      Error(Offset(Child(n, i)), "unexpected " + Quoted(Child(n, i)));
+      return std::nullopt;
+    }
+    Query until;
+    if (!ReadQuery(n, i + 1, &until)) return std::nullopt;
+    step = std::move(step).Until(std::move(until));
+  }
+  return times == 1 ? std::move(step) : Schedule::Repeat(times, std::move(step));
+}
+
+std::optional<RulesetId> Loader::ReadRuleset(uint32_t n) {
+  const RulesetId ruleset = graph_.FindRuleset(doc_.Text(n));
+  if (ruleset.valid()) return ruleset;
+  Error(Offset(n), "unknown ruleset " + Quoted(n));
+  return std::nullopt;
+}
+
+std::optional<Schedule> Loader::ReadSchedule(uint32_t n) {
+  if (doc_.IsSymbol(n)) {
+    const std::optional<RulesetId> ruleset = ReadRuleset(n);
+    if (!ruleset) return std::nullopt;
+    return Schedule::Run(*ruleset);
+  }
+  if (!IsNonEmptyList(n) || !doc_.IsSymbol(Child(n, 0))) {
+    Error(Offset(n), "expected a schedule");
+    return std::nullopt;
+  }
+  const std::string_view head = doc_.Text(Child(n, 0));
+  if (head == "run") return ReadRun(n);
+  uint32_t first = 1;
+  uint64_t times = 0;
+  if (head == "repeat") {
+    if (Count(n) < 2 || doc_.node(Child(n, 1)).kind != Document::Kind::kInt ||
+        doc_.Int(Child(n, 1)) < 0) {
+      Error(Offset(n), "expected (repeat N SCHEDULE...)");
+      return std::nullopt;
+    }
+    times = static_cast<uint64_t>(doc_.Int(Child(n, 1)));
+    first = 2;
+  } else if (head != "saturate" && head != "seq") {
+    Error(Offset(n),
+          "unknown schedule " + Quoted(Child(n, 0)) + "; run, repeat, saturate and seq are known");
+    return std::nullopt;
+  }
+  std::vector<Schedule> parts;
+  for (uint32_t i = first; i < Count(n); ++i) {
+    std::optional<Schedule> part = ReadSchedule(Child(n, i));
+    if (!part) return std::nullopt;
+    parts.push_back(std::move(*part));
+  }
+  Schedule body = Schedule::Sequence(std::move(parts));
+  if (head == "repeat") return Schedule::Repeat(times, std::move(body));
+  if (head == "saturate") return Schedule::Saturate(std::move(body));
+  return body;
+}
+
+bool Loader::RunCommand(uint32_t n) {
+  const std::optional<Schedule> schedule = ReadRun(n);
+  return schedule && FinishRun(n, *schedule);
+}
+
+bool Loader::RunScheduleCommand(uint32_t n) {
+  std::vector<Schedule> parts;
+  for (uint32_t i = 1; i < Count(n); ++i) {
+    std::optional<Schedule> part = ReadSchedule(Child(n, i));
+    if (!part) return false;
+    parts.push_back(std::move(*part));
+  }
+  return FinishRun(n, Schedule::Sequence(std::move(parts)));
+}
+
+}  // namespace l3c::egraph
