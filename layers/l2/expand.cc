@@ -56,7 +56,8 @@ class Expander {
 
   // A key for what `layer` draws in this step.
   NodeId KeyOf(const std::string& layer) {
-    const NodeId step = g_.Cast(*result_.step, DType::kU64);
+    const NodeId step =
+        result_.step ? g_.Cast(*result_.step, DType::kU64) : g_.Const(0, DType::kU64);
     return DeriveKey(g_, step, layer + "/" + std::to_string(options_.seed));
   }
 
@@ -92,7 +93,7 @@ class Expander {
       for (uint32_t operand : node.inputs) operands.push_back(values_[operand]);
       const auto parameters =
           std::span(result_.parameter_nodes).subspan(ranges[i].first, ranges[i].second);
-      if (entry.expand_random && result_.step) {
+      if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
         values_.push_back(
             entry.expand_random(g_, node.form, operands, parameters, KeyOf(node.name)));
       } else {

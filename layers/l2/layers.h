@@ -54,6 +54,9 @@ struct LayerEntry {
   // (null: elementwise entries do, others are taken not to), or on positions up to t.
   std::function<bool(const Form&, std::span<const Shape>)> keeps_positions;
   std::function<bool(const Form&, std::span<const Shape>)> is_causal;
+  // The random numbers are part of what it is: drawn in evaluation too, always the same there.
+  bool random_in_evaluation = false;
+  static constexpr int kAnyNumber = -1;
   int operand_count = 1;
   // Cannot be written: only sugar makes it (the join of a residual).
   bool hidden = false;

@@ -54,7 +54,8 @@ class Verifier {
     for (size_t i = 1; ok && i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       ok = FindLayer(node.form.name) != nullptr &&
-           node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count) &&
+           (EntryOf(node).operand_count == LayerEntry::kAnyNumber ||
+            node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count)) &&
            (!node.lender || (*node.lender < i && !infer.nodes[*node.lender].lender));
       // Operands before users: an order exists exactly when there is no cycle.
       for (uint32_t operand : node.inputs) ok = ok && operand < i;
