@@ -10,8 +10,8 @@
 #include "layers/l1/naming.h"
 #include "layers/l1/place.h"
 #include "layers/l2/expand.h"
+#include "layers/l2/inputs.h"
 #include "layers/l2/methods.h"
-#include "layers/l2/objective.h"
 #include "layers/l2/updates.h"
 #include "layers/tensor/differentiate.h"
 
@@ -132,12 +132,11 @@ class Lowering {
   // Expands the method into graphs and measures their work.
   bool Prepare() {
     result_.explanation.lowering = "l2->l1";
-    if (module_.methods.size() != 1) {
-      return Fail("there are methods for " + std::to_string(module_.methods.size()) + " models",
-                  "write methods for exactly one model");
-    }
+    if (module_.methods.empty()) return Fail("there are no methods", "write methods for a model");
+    // Models of one goal train together: what concerns all stands in the methods of each.
     methods_ = module_.methods.front();
-    const support::Hints* const all_hints[] = {&module_.spec.hints, &methods_.hints};
+    std::vector<const support::Hints*> all_hints = {&module_.spec.hints};
+    for (const l2::Methods& methods : module_.methods) all_hints.push_back(&methods.hints);
     for (const support::Hints* hints : all_hints) {
       for (const auto& [where, list] : *hints) {
         for (const support::EscapeHatch& hatch : list) {
@@ -179,8 +178,11 @@ class Lowering {
     has_test_ = info_->rows.contains("test") && info_->rows.at("test") > 0;
 
     const int64_t total_steps = l2::TotalSteps(methods_, rows->second);
-    update_ = l2::ExpandUpdate(methods_.update, forward_.parameters, total_steps);
-    BuildTrainGraph();
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      updates_.push_back(
+          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps));
+    }
+    for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t);
     BuildEvalGraph();
     return true;
   }
@@ -193,81 +195,128 @@ class Lowering {
     methods_.phases = {phase};
   }
 
+  // The parameters of one model.
+  std::vector<l2::Parameter> ParametersOf(size_t model) const {
+    std::vector<l2::Parameter> parameters;
+    for (size_t p = 0; p < forward_.parameters.size(); ++p) {
+      if (forward_.parameter_models[p] == model) parameters.push_back(forward_.parameters[p]);
+    }
+    return parameters;
+  }
+
+  std::string ActorName(size_t model) const {
+    return module_.methods.size() == 1 ? kActor : module_.methods[model].model + "_state";
+  }
+
+  // A tensor graph of the program and what it is handed.
+  struct Compute {
+    std::string name;
+    Graph graph;
+    std::vector<NodeId> args;  // of forward_.graph: the fields that it reads, then the mask
+    std::vector<MetricOutputs> metrics;
+    std::vector<size_t> models;    // whose parameters it reads
+    std::vector<std::string> messages;  // "actor.message", sent when it is done
+    std::string suffix;            // of the buffers that are staged for it
+  };
+
   // Everything is named before differentiation, so that a gradient is named after what it is the
   // gradient of; and derived ops are expanded before that, so that nothing is renamed in between.
-  void BuildTrainGraph() {
-    Graph graph = forward_.graph;
-    std::vector<l2::MetricNodes> metrics;
-    for (const l2::MetricNodes& metric : forward_.metrics) {
-      if (metric.name == "loss") metrics.push_back(metric);
+  void BuildTrainGraph(size_t t) {
+    const l2::TurnNodes& turn = forward_.turns[t];
+    Compute compute;
+    compute.name = forward_.turns.size() == 1 ? kTrainGraph : turn.name + "_step";
+    if (t > 0) compute.suffix = "_" + std::to_string(t + 1);
+    for (const Compute& other : train_) {
+      if (other.name == compute.name) compute.name += compute.suffix;
     }
-    train_metrics_ = AddMetricOutputs(graph, metrics);
+    Graph graph = forward_.graph;
+    compute.metrics = AddMetricOutputs(graph, {forward_.metrics[turn.first_metric]});
     std::vector<NodeId> ids;
     graph = tensor::ExpandDerived(graph, ids);
     NameValues(graph);
     std::vector<NodeId> parameters;
-    for (NodeId node : forward_.parameter_nodes) parameters.push_back(ids[node]);
-    const tensor::Gradients gradients =
-        tensor::Differentiate(graph, ids[forward_.loss], parameters);
+    for (size_t p : turn.parameters) parameters.push_back(ids[forward_.parameter_nodes[p]]);
+    const tensor::Gradients gradients = tensor::Differentiate(graph, ids[turn.loss], parameters);
     NameValues(graph);
-    GraphPart part = PartOf(graph);
-    part.outputs = OutputsOf(graph, train_metrics_);
-    for (size_t i = 0; i < forward_.parameters.size(); ++i) {
-      part.outputs.push_back({forward_.parameters[i].name + "_grad", gradients.nodes[i]});
+    GraphPart part;
+    part.outputs = OutputsOf(graph, compute.metrics);
+    // What two graphs of a step report is summed by its name.
+    if (t > 0) {
+      for (MetricOutputs& metric : compute.metrics) {
+        for (tensor::Output& output : part.outputs) {
+          if (output.name == metric.denominator) output.name += compute.suffix;
+        }
+        metric.denominator += compute.suffix;
+      }
     }
-    train_graph_ = Extract(graph, part);
+    std::map<size_t, bool> updated;
+    for (size_t i = 0; i < turn.parameters.size(); ++i) {
+      const size_t p = turn.parameters[i];
+      part.outputs.push_back({forward_.parameters[p].name + "_grad", gradients.nodes[i]});
+      updated[forward_.parameter_models[p]] = true;
+    }
+    for (const auto& [model, yes] : updated) {
+      const size_t count = ++messages_[model];
+      compute.messages.push_back(ActorName(model) + "." + MessageName(count));
+    }
+    Finish(graph, part, /*with_mask=*/!drop_last_, compute);
+    train_.push_back(std::move(compute));
+  }
+
+  static std::string MessageName(size_t count) {
+    return count == 1 ? kMessage : kMessage + std::to_string(count);
   }
 
   // Padded rows always may occur: the last batch of an evaluation is never dropped.
   void BuildEvalGraph() {
+    eval_.name = kEvalGraph;
     Graph graph = evaluation_.graph;
-    eval_metrics_ = AddMetricOutputs(graph, evaluation_.metrics);
-    if (const l2::Form* form = l2::EvaluationUpdate(methods_.update)) {
-      graph = ReadEvaluated(graph, *form);
+    eval_.metrics = AddMetricOutputs(graph, evaluation_.metrics);
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      if (const l2::Form* form = l2::EvaluationUpdate(module_.methods[m].update)) {
+        graph = ReadEvaluated(graph, *form, ParametersOf(m));
+      }
     }
     NameValues(graph);
-    GraphPart part = PartOf(graph);
-    part.outputs = OutputsOf(graph, eval_metrics_);
-    part.ones.reset();
-    part.arguments = InputsOf(graph, /*with_mask=*/true);
-    eval_graph_ = Extract(graph, part);
+    GraphPart part;
+    part.outputs = OutputsOf(graph, eval_.metrics);
+    Finish(graph, part, /*with_mask=*/true, eval_);
   }
 
   // The graph with each parameter replaced by what the update has evaluation read.
-  Graph ReadEvaluated(const Graph& from, const l2::Form& form) {
+  Graph ReadEvaluated(const Graph& from, const l2::Form& form,
+                      const std::vector<l2::Parameter>& parameters) {
     const l2::UpdateEntry& entry = *l2::FindUpdate(form.name);
     Graph to;
-    std::vector<NodeId> ids;
     std::map<std::string, NodeId> evaluated;
-    std::map<std::string, const l2::Parameter*> parameters;
-    for (const l2::Parameter& p : forward_.parameters) parameters[p.name] = &p;
     const NodeId step = to.AddInput("step", DType::kI64, {});
     const NodeId completed = to.Cast(step, DType::kF64);
-    for (const l2::Parameter& p : forward_.parameters) {
+    for (const l2::Parameter& p : parameters) {
       l2::EvaluatedParameter in;
       in.graph = &to;
       in.parameter = to.AddInput(p.name, DType::kF32, p.shape);
       for (const std::string& role : entry.state(form)) {
         const std::string name = p.name + "_" + role;
         in.state.push_back(to.AddInput(name, DType::kF32, p.shape));
-        evaluation_state_.push_back(name);
+        state_read_.push_back(name);
       }
       in.completed = completed;
       evaluated[p.name] = entry.evaluated(form, in);
     }
-    evaluation_state_.push_back("step");
+    state_read_.push_back("step");
+    std::vector<NodeId> ids;
     for (const tensor::Node& node : from.nodes()) {
-      if (const auto it = evaluated.find(node.name);
-          node.op == Op::kInput && it != evaluated.end()) {
+      const auto it = evaluated.find(node.name);
+      if (node.op == Op::kInput && it != evaluated.end()) {
         ids.push_back(it->second);
         continue;
       }
       std::vector<NodeId> inputs;
       for (NodeId input : node.inputs) inputs.push_back(ids[input]);
+      const std::string name = to.Find(node.name) ? std::string() : node.name;
       ids.push_back(node.op == Op::kInput
                         ? to.AddInput(node.name, node.dtype, node.shape, node.span)
-                        : to.Add(node.op, std::move(inputs), node.attr,
-                                 to.Find(node.name) ? std::string() : node.name, node.span));
+                        : to.Add(node.op, std::move(inputs), node.attr, name, node.span));
     }
     for (const tensor::Output& output : from.outputs()) {
       to.AddOutput(output.name, ids[output.node]);
@@ -276,42 +325,55 @@ class Lowering {
   }
 
   // Ids are looked up by name: differentiation may have changed them.
-  std::vector<NodeId> InputsOf(const Graph& graph, bool with_mask) const {
-    std::vector<NodeId> inputs;
-    for (const auto& field : forward_.fields) {
-      inputs.push_back(*graph.Find(forward_.graph.node(field.node).name));
+  void Finish(const Graph& graph, GraphPart& part, bool with_mask, Compute& compute) const {
+    std::vector<bool> needed(graph.size());
+    for (const tensor::Output& output : part.outputs) needed[output.node] = true;
+    for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;) {
+      if (!needed[id]) continue;
+      for (NodeId input : graph.node(id).inputs) needed[input] = true;
     }
-    if (with_mask) inputs.push_back(*graph.Find(MaskName()));
+    auto find = [&](NodeId node) { return *graph.Find(forward_.graph.node(node).name); };
+    for (const auto& field : forward_.fields) {
+      if (needed[find(field.node)]) compute.args.push_back(field.node);
+    }
+    if (with_mask) compute.args.push_back(forward_.mask);
+    for (NodeId arg : compute.args) part.arguments.push_back(find(arg));
+    if (!with_mask) part.ones = find(forward_.mask);
+    for (size_t p = 0; p < forward_.parameters.size(); ++p) {
+      const NodeId state = find(forward_.parameter_nodes[p]);
+      part.state.push_back(state);
+      if (!needed[state]) continue;
+      const size_t model = forward_.parameter_models[p];
+      if (compute.models.empty() || compute.models.back() != model) compute.models.push_back(model);
+    }
+    std::vector<std::string> read = state_read_;
+    read.push_back("step");
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (const std::string& name : read) {
+      const auto state = graph.Find(name);
+      if (!state || graph.node(*state).op != Op::kInput || !needed[*state]) continue;
+      part.state.push_back(*state);
+      if (compute.models.empty() || compute.models.front() != 0) {
+        compute.models.insert(compute.models.begin(), 0);
+      }
+    }
+    compute.graph = Extract(graph, part);
+  }
+
+  // The fields that training loads, then the mask.
+  std::vector<NodeId> TrainInputs() const {
+    std::vector<NodeId> inputs;
+    for (const auto& field : forward_.fields) inputs.push_back(field.node);
+    if (!drop_last_) inputs.push_back(forward_.mask);
     return inputs;
   }
 
-  GraphPart PartOf(const Graph& graph) const {
-    GraphPart part;
-    part.arguments = InputsOf(graph, !drop_last_);
-    if (drop_last_) part.ones = graph.Find(MaskName());
-    for (const l2::Parameter& p : forward_.parameters) part.state.push_back(*graph.Find(p.name));
-    for (const std::string& name : StateRead()) {
-      if (const auto node = graph.Find(name)) part.state.push_back(*node);
-    }
-    return part;
-  }
-
-  // State besides the parameters that the graphs read.
-  std::vector<std::string> StateRead() const {
-    std::vector<std::string> names = evaluation_state_;
-    if (forward_.step && std::find(names.begin(), names.end(), "step") == names.end()) {
-      names.push_back("step");
-    }
-    return names;
-  }
-
-  const std::string& MaskName() const { return forward_.graph.node(forward_.mask).name; }
-
   bool PlaceAll() {
     StepDemand demand;
-    demand.model_flops = CountFlops(train_graph_);
-    demand.update_flops = CountFlops(update_.graph);
-    for (NodeId id : InputsOf(forward_.graph, /*with_mask=*/!drop_last_)) {
+    for (const Compute& compute : train_) demand.model_flops += CountFlops(compute.graph);
+    for (const l2::UpdateGraph& update : updates_) demand.update_flops += CountFlops(update.graph);
+    for (NodeId id : TrainInputs()) {
       const tensor::Node& node = forward_.graph.node(id);
       demand.batch_bytes += static_cast<double>(ByteSize(node.dtype, node.shape));
     }
@@ -320,8 +382,10 @@ class Lowering {
     }
     demand.gradient_bytes = demand.parameter_bytes;
     demand.state_bytes = demand.parameter_bytes + 8;  // and the step
-    for (const l2::UpdateStateField& field : update_.state) {
-      demand.state_bytes += static_cast<double>(ByteSize(field.dtype, field.shape));
+    for (const l2::UpdateGraph& update : updates_) {
+      for (const l2::UpdateStateField& field : update.state) {
+        demand.state_bytes += static_cast<double>(ByteSize(field.dtype, field.shape));
+      }
     }
     PlacementResult placed =
         Place(options_.system, demand, options_.isas, options_.pipeline_depth, options_.search);
@@ -338,21 +402,22 @@ class Lowering {
   void Build() {
     program_.system = options_.system;
     BindData();
-    BuildActor();
-    program_.stages.push_back(Loader("load_train", "train", kTrainGraph, drop_last_));
+    for (size_t m = 0; m < module_.methods.size(); ++m) BuildActor(m);
+    std::vector<const Compute*> train;
+    for (const Compute& compute : train_) train.push_back(&compute);
+    program_.stages.push_back(Loader("load_train", "train", train, drop_last_));
     if (place_.staging != place_.resident) {
-      program_.stages.push_back(Transfer("transfer_train", program_.stages.back(), kTrainGraph));
+      program_.stages.push_back(Transfer("transfer_train", program_.stages.back(), train));
     }
-    AddGraph(kTrainGraph, train_graph_, InputsOf(forward_.graph, !drop_last_));
-    AddPipeline("train", "load_train", "transfer_train", kTrainGraph);
-    program_.pipelines.back().links.push_back({std::string(kActor) + "." + kMessage, {}});
+    for (const Compute& compute : train_) AddGraph(compute);
+    AddPipeline("train", train);
     if (has_test_) {
-      program_.stages.push_back(Loader("load_test", "test", kEvalGraph, /*drop_last=*/false));
+      program_.stages.push_back(Loader("load_test", "test", {&eval_}, /*drop_last=*/false));
       if (place_.staging != place_.resident) {
-        program_.stages.push_back(Transfer("transfer_test", program_.stages.back(), kEvalGraph));
+        program_.stages.push_back(Transfer("transfer_test", program_.stages.back(), {&eval_}));
       }
-      AddGraph(kEvalGraph, eval_graph_, InputsOf(forward_.graph, /*with_mask=*/true));
-      AddPipeline("test", "load_test", "transfer_test", kEvalGraph);
+      AddGraph(eval_);
+      AddPipeline("test", {&eval_});
     }
     BuildSchedule();
   }
@@ -374,10 +439,11 @@ class Lowering {
     program_.data.push_back(std::move(bound));
   }
 
-  // A field of integers that a divergence compares with a distribution holds its classes.
+  // A field of integers that a divergence compares with a distribution holds its classes; one of
+  // reals, and every field declared so, distributions over them.
   int64_t ClassesOf(const std::string& field) const {
     const l3::Domain& domain = module_.spec.FindData(data_name_)->FindField(field)->domain;
-    if (tensor::IsFloat(l3::ExampleDType(domain))) return 0;
+    if (const int64_t declared = l2::ClassesOf(domain); declared > 0) return declared;
     for (const l3::Loss& loss : module_.spec.losses) {
       for (const l3::Term& term : loss.terms) {
         if (term.kind != l3::LossKind::kDivergence || term.reads.size() != 2) continue;
@@ -387,19 +453,25 @@ class Lowering {
           continue;
         }
         const l3::Domain* predicted = module_.spec.DomainOf(term.reads[0]);
-        if (predicted != nullptr) return l2::ClassesOf(*predicted);
+        if (predicted != nullptr && l2::ClassesOf(*predicted) > 0) {
+          return l2::ClassesOf(*predicted);
+        }
       }
     }
     return 0;
   }
 
-  void BuildActor() {
+  void BuildActor(size_t model) {
+    const std::vector<l2::Parameter> parameters = ParametersOf(model);
+    if (parameters.empty()) return;  // the goal does not depend on it
+    const l2::UpdateGraph& update = updates_[model];
+    const size_t messages = messages_[model];
     Actor actor;
-    actor.name = kActor;
+    actor.name = ActorName(model);
     actor.node = place_.update;
     Window window;
     window.name = kWindow;
-    for (const l2::Parameter& p : forward_.parameters) {
+    for (const l2::Parameter& p : parameters) {
       StateField field;
       field.name = p.name;
       field.shape = p.shape;
@@ -409,31 +481,51 @@ class Lowering {
       actor.state.push_back(std::move(field));
       window.fields.push_back(p.name);
     }
-    for (const l2::UpdateStateField& s : update_.state) {
-      actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
+    // What nothing updates keeps its parameters alone.
+    if (messages > 0) {
+      for (const l2::UpdateStateField& s : update.state) {
+        actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
+      }
+      actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
+      for (const StateField& field : actor.state) {
+        if (ReadsState(field.name) && model == 0) window.fields.push_back(field.name);
+      }
     }
-    actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
-    for (const std::string& name : StateRead()) window.fields.push_back(name);
-    window.readers.push_back({kTrainGraph, {}});
-    if (has_test_) window.readers.push_back({kEvalGraph, {}});
+    auto reads = [&](const Compute& compute) {
+      return std::find(compute.models.begin(), compute.models.end(), model) !=
+             compute.models.end();
+    };
+    for (const Compute& compute : train_) {
+      if (reads(compute)) window.readers.push_back({compute.name, {}});
+    }
+    if (has_test_ && reads(eval_)) window.readers.push_back({kEvalGraph, {}});
     actor.windows.push_back(std::move(window));
 
-    Handler handler;
-    handler.message = kMessage;
-    GraphPart part;
-    for (const l2::Parameter& p : forward_.parameters) {
-      handler.args.push_back(p.name + "_grad");
-      part.arguments.push_back(*update_.graph.Find(handler.args.back()));
+    for (size_t m = 0; m < messages; ++m) {
+      Handler handler;
+      handler.message = MessageName(m + 1);
+      GraphPart part;
+      for (const l2::Parameter& p : parameters) {
+        handler.args.push_back(p.name + "_grad");
+        part.arguments.push_back(*update.graph.Find(handler.args.back()));
+      }
+      for (const StateField& field : actor.state) {
+        if (const auto node = update.graph.Find(field.name)) part.state.push_back(*node);
+      }
+      part.outputs = update.graph.outputs();
+      Graph named = update.graph;
+      NameValues(named, "_next", "step");
+      handler.graph = Extract(named, part);
+      actor.handlers.push_back(std::move(handler));
     }
-    for (const StateField& field : actor.state) {
-      if (const auto node = update_.graph.Find(field.name)) part.state.push_back(*node);
-    }
-    part.outputs = update_.graph.outputs();
-    Graph named = update_.graph;
-    NameValues(named, "_next", "step");
-    handler.graph = Extract(named, part);
-    actor.handlers.push_back(std::move(handler));
     program_.actors.push_back(std::move(actor));
+  }
+
+  // Whether a graph reads the state besides the parameters. Random numbers and means are those of
+  // the first model's steps.
+  bool ReadsState(const std::string& name) const {
+    return (name == "step" && forward_.step) ||
+           std::find(state_read_.begin(), state_read_.end(), name) != state_read_.end();
   }
 
   // A buffer that a stage hands on: its name, its type, and the field it is read from.
@@ -444,21 +536,22 @@ class Lowering {
     tensor::Shape shape;
   };
 
-  std::vector<StagedBuffer> Staged(bool with_mask) const {
+  std::vector<StagedBuffer> Staged(const Compute& compute) const {
     std::vector<StagedBuffer> buffers;
-    for (const auto& field : forward_.fields) {
-      const tensor::Node& node = forward_.graph.node(field.node);
-      buffers.push_back({node.name, field.field, node.dtype, node.shape});
-    }
-    if (with_mask) {
-      const tensor::Node& node = forward_.graph.node(forward_.mask);
-      buffers.push_back({node.name, std::string(kValidField), node.dtype, node.shape});
+    for (NodeId arg : compute.args) {
+      const tensor::Node& node = forward_.graph.node(arg);
+      std::string from(kValidField);
+      for (const auto& field : forward_.fields) {
+        if (field.node == arg) from = field.field;
+      }
+      buffers.push_back({node.name + compute.suffix, from, node.dtype, node.shape});
     }
     return buffers;
   }
 
-  Stage Loader(const std::string& name, const std::string& split, const std::string& graph,
-               bool drop_last) const {
+  // A batch for each graph that reads it; the fields that several read are loaded once.
+  Stage Loader(const std::string& name, const std::string& split,
+               const std::vector<const Compute*>& graphs, bool drop_last) const {
     Stage stage;
     stage.name = name;
     stage.node = place_.loader;
@@ -469,22 +562,28 @@ class Lowering {
     stage.sampling.rows = info_->rows.at(split);
     stage.sampling.batch = batch_;
     stage.sampling.drop_last = drop_last;
-    Statement forward;
-    forward.kind = StatementKind::kForward;
-    forward.target = place_.staging == place_.resident ? graph : "transfer_" + split;
-    std::vector<Statement> reads;
-    for (const StagedBuffer& buffer : Staged(!drop_last)) {
-      stage.body.push_back(Alloc(buffer.name, place_.staging, buffer));
-      Statement read;
-      read.kind = StatementKind::kRead;
-      read.buffer = buffer.name;
-      read.data = data_name_;
-      read.field = buffer.field;
-      reads.push_back(std::move(read));
-      forward.buffers.push_back(buffer.name);
+    std::vector<Statement> reads, forwards;
+    const bool direct = place_.staging == place_.resident;
+    for (const Compute* compute : graphs) {
+      if (direct || forwards.empty()) {
+        Statement forward;
+        forward.kind = StatementKind::kForward;
+        forward.target = direct ? compute->name : "transfer_" + split;
+        forwards.push_back(std::move(forward));
+      }
+      for (const StagedBuffer& buffer : Staged(*compute)) {
+        stage.body.push_back(Alloc(buffer.name, place_.staging, buffer));
+        Statement read;
+        read.kind = StatementKind::kRead;
+        read.buffer = buffer.name;
+        read.data = data_name_;
+        read.field = buffer.field;
+        reads.push_back(std::move(read));
+        forwards.back().buffers.push_back(buffer.name);
+      }
     }
     stage.body.insert(stage.body.end(), reads.begin(), reads.end());
-    stage.body.push_back(std::move(forward));
+    stage.body.insert(stage.body.end(), forwards.begin(), forwards.end());
     return stage;
   }
 
@@ -498,53 +597,62 @@ class Lowering {
     return alloc;
   }
 
-  // Copies what `loader` hands over into the memory that the model reads, and frees the original.
-  Stage Transfer(const std::string& name, const Stage& loader, const std::string& graph) const {
+  // Copies what the loader hands over into the memory that the model reads, and frees the
+  // originals.
+  Stage Transfer(const std::string& name, const Stage& loader,
+                 const std::vector<const Compute*>& graphs) const {
     Stage stage;
     stage.name = name;
-    stage.node = place_.loader;
-    Statement forward;
-    forward.kind = StatementKind::kForward;
-    forward.target = graph;
-    std::vector<Statement> copies, drops;
-    for (const StagedBuffer& buffer : Staged(!loader.sampling.drop_last)) {
-      const std::string resident = buffer.name + "_resident";
-      stage.params.push_back({buffer.name, place_.staging, buffer.dtype, buffer.shape, {}});
-      stage.body.push_back(Alloc(resident, place_.resident, buffer));
-      Statement copy;
-      copy.kind = StatementKind::kCopy;
-      copy.buffer = resident;
-      copy.source = buffer.name;
-      copies.push_back(std::move(copy));
-      Statement drop;
-      drop.kind = StatementKind::kDrop;
-      drop.buffer = buffer.name;
-      drops.push_back(std::move(drop));
-      forward.buffers.push_back(resident);
+    stage.node = loader.node;
+    std::vector<Statement> copies, drops, forwards;
+    for (const Compute* compute : graphs) {
+      Statement forward;
+      forward.kind = StatementKind::kForward;
+      forward.target = compute->name;
+      for (const StagedBuffer& buffer : Staged(*compute)) {
+        const std::string resident = buffer.name + "_resident";
+        stage.params.push_back({buffer.name, place_.staging, buffer.dtype, buffer.shape, {}});
+        stage.body.push_back(Alloc(resident, place_.resident, buffer));
+        Statement copy;
+        copy.kind = StatementKind::kCopy;
+        copy.buffer = resident;
+        copy.source = buffer.name;
+        copies.push_back(std::move(copy));
+        Statement drop;
+        drop.kind = StatementKind::kDrop;
+        drop.buffer = buffer.name;
+        drops.push_back(std::move(drop));
+        forward.buffers.push_back(resident);
+      }
+      forwards.push_back(std::move(forward));
     }
     stage.body.insert(stage.body.end(), copies.begin(), copies.end());
     stage.body.insert(stage.body.end(), drops.begin(), drops.end());
-    stage.body.push_back(std::move(forward));
+    stage.body.insert(stage.body.end(), forwards.begin(), forwards.end());
     return stage;
   }
 
-  void AddGraph(const std::string& name, const Graph& graph, const std::vector<NodeId>& args) {
+  void AddGraph(const Compute& compute) {
     TensorGraph tensor_graph;
-    tensor_graph.name = name;
+    tensor_graph.name = compute.name;
     tensor_graph.node = place_.model;
-    tensor_graph.reads = {{kActor, kWindow}};
-    for (NodeId arg : args) tensor_graph.args.push_back(forward_.graph.node(arg).name);
-    tensor_graph.graph = graph;
+    for (size_t model : compute.models) tensor_graph.reads.push_back({ActorName(model), kWindow});
+    for (NodeId arg : compute.args) {
+      tensor_graph.args.push_back(forward_.graph.node(arg).name);
+    }
+    tensor_graph.graph = compute.graph;
     program_.graphs.push_back(std::move(tensor_graph));
   }
 
-  void AddPipeline(const std::string& name, const std::string& loader, const std::string& transfer,
-                   const std::string& graph) {
+  void AddPipeline(const std::string& name, const std::vector<const Compute*>& graphs) {
     Pipeline pipeline;
     pipeline.name = name;
-    pipeline.links = {{loader, {}}};
-    if (place_.staging != place_.resident) pipeline.links.push_back({transfer, {}});
-    pipeline.links.push_back({graph, {}});
+    pipeline.links = {{"load_" + name, {}}};
+    if (place_.staging != place_.resident) pipeline.links.push_back({"transfer_" + name, {}});
+    for (const Compute* compute : graphs) {
+      pipeline.links.push_back({compute->name, {}});
+      for (const std::string& message : compute->messages) pipeline.links.push_back({message, {}});
+    }
     program_.pipelines.push_back(std::move(pipeline));
   }
 
@@ -553,7 +661,9 @@ class Lowering {
     for (const Pipeline& pipeline : program_.pipelines) {
       schedule.pipelines.push_back({pipeline.name, {}});
     }
-    schedule.actors.push_back({kActor, {}});
+    for (const Actor& actor : program_.actors) {
+      if (!actor.handlers.empty()) schedule.actors.push_back({actor.name, {}});
+    }
     schedule.pipeline_depth = place_.pipeline_depth;
     schedule.seed = seed_;
     for (const l2::Phase& p : methods_.phases) {
@@ -569,11 +679,13 @@ class Lowering {
       phase.checkpoint_every = p.checkpoint_every;
       schedule.phases.push_back(std::move(phase));
     }
-    for (const MetricOutputs& m : train_metrics_) {
-      schedule.metrics.push_back({m.name, "train", kTrainGraph, m.numerator, m.denominator, {}});
+    for (const Compute& compute : train_) {
+      for (const MetricOutputs& m : compute.metrics) {
+        schedule.metrics.push_back({m.name, "train", compute.name, m.numerator, m.denominator, {}});
+      }
     }
     if (!has_test_) return;
-    for (const MetricOutputs& m : eval_metrics_) {
+    for (const MetricOutputs& m : eval_.metrics) {
       schedule.metrics.push_back({m.name, "test", kEvalGraph, m.numerator, m.denominator, {}});
     }
   }
@@ -589,14 +701,13 @@ class Lowering {
   std::string data_name_;
   const DatasetInfo* info_ = nullptr;
   uint64_t seed_ = 0;
-  l2::ForwardGraph forward_;     // in training
-  l2::ForwardGraph evaluation_;  // of the same fields and parameters
-  std::vector<std::string> evaluation_state_;  // what the update has evaluation read
-  l2::UpdateGraph update_;
-  Graph train_graph_;
-  Graph eval_graph_;
-  std::vector<MetricOutputs> train_metrics_;
-  std::vector<MetricOutputs> eval_metrics_;
+  l2::ForwardGraph forward_;             // in training
+  l2::ForwardGraph evaluation_;          // of the same fields and parameters
+  std::vector<std::string> state_read_;  // of the updates, by evaluation
+  std::vector<l2::UpdateGraph> updates_;  // by model
+  std::map<size_t, size_t> messages_;     // by model: how often a step updates it
+  std::vector<Compute> train_;            // by turn
+  Compute eval_;
   Placement place_;
   Program program_;
 };

@@ -2,6 +2,8 @@
 //
 //   methods ──ExpandForward──► loss ──Differentiate──► tensor_graph forward_backward
 //           ──ExpandUpdate───► actor model_state, on GradUpdate(…)
+//                              (several models: an actor for each, MODEL_state; several turns of
+//                              the goal: a graph for each, TURN_step, and the messages after it)
 //           ──ExpandForward──► tensor_graph evaluate
 //   data    ── bound to a storage node; stages load_train and load_test draw its batches
 //
@@ -41,7 +43,7 @@ struct LowerOptions {
   search::LoweringOptions search;
 };
 
-// `module` must have passed l2::Verify and have methods for its one model. What cannot be placed is
+// `module` must have passed l2::Verify. What cannot be placed is
 // NoCandidates, with its cause; other faults of the input (a form that has no lowering, data that
 // is missing) as well.
 search::LoweringResult<Program> Lower(const l2::Module& module, const LowerOptions& options);

@@ -66,6 +66,7 @@ class Verifier {
   void CheckForwards();
   void CheckPipelineLinks();
   void CheckByName(const TensorGraph& graph, const Reference& next);
+  bool HasBatch(const Pipeline& pipeline, size_t link) const;
 
   // ---- Window separation (verify_state.cc) ------------------------------------------------------
   void CheckWindows();

@@ -118,11 +118,36 @@ void Verifier::CheckPipelineLinks() {
         }
       } else if (const TensorGraph* graph = FindGraph(program_, link.name)) {
         CheckByName(*graph, next);
-      } else {
+      } else if (!FindHandler(program_, next.name) && !HasBatch(pipeline, i + 1)) {
         Error(Kind::kSafety, next.span, "a message hands nothing on, so it ends a pipeline");
+      } else if (FindHandler(program_, next.name)) {
+        // Several messages may follow one graph; its outputs are there for all.
+        for (size_t g = i; g-- > 0;) {
+          const TensorGraph* before = FindGraph(program_, pipeline.links[g].name);
+          if (before == nullptr) continue;
+          CheckByName(*before, next);
+          break;
+        }
       }
     }
   }
+}
+
+// A graph behind a message computes on a batch of its own, which a stage before it forwards to it.
+bool Verifier::HasBatch(const Pipeline& pipeline, size_t link) const {
+  const std::string& name = pipeline.links[link].name;
+  if (FindGraph(program_, name) == nullptr) return false;
+  bool forwarded = false;
+  for (size_t i = 0; i < link; ++i) {
+    if (pipeline.links[i].name == name) return false;  // it has used its batch up
+    const Stage* stage = FindStage(program_, pipeline.links[i].name);
+    if (stage == nullptr) continue;
+    forwarded = forwarded ||
+                std::any_of(stage->body.begin(), stage->body.end(), [&](const Statement& s) {
+                  return s.kind == StatementKind::kForward && TargetOf(s) == name;
+                });
+  }
+  return forwarded;
 }
 
 void Verifier::CheckByName(const TensorGraph& graph, const Reference& next) {

@@ -34,13 +34,15 @@ void Verifier::CheckWindows() {
 }
 
 // Within a step the chain of dependencies must finish the reader before the message arrives; the
-// actor then holds back the next step's reader. A reader behind the message has no such fence.
+// actor then holds back the next step's reader. A reader behind the message has no such fence,
+// unless it is a turn of its own: a batch of its own is forwarded to it, and it waits for the
+// message that the pipeline names before it.
 void Verifier::CheckOrder(const Pipeline& pipeline, const TensorGraph& graph, const Actor& actor) {
   std::optional<size_t> written;
   for (size_t i = 0; i < pipeline.links.size(); ++i) {
     const auto handler = FindHandler(program_, pipeline.links[i].name);
     if (handler && handler->actor == &actor) written = i;
-    if (pipeline.links[i].name != graph.name || !written) continue;
+    if (pipeline.links[i].name != graph.name || !written || HasBatch(pipeline, i)) continue;
     Error(Kind::kSafety, pipeline.links[i].span,
           "'" + graph.name + "' may read actor '" + actor.name + "' while '" +
               pipeline.links[*written].name + "' changes it")

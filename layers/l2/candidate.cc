@@ -202,6 +202,7 @@ Module Build(const Space& space, const Choice& choice) {
     phase.checkpoint_every = phase.eval_every;
   }
   methods.phases.push_back(phase);
+  if (!space.fixed_phases.empty()) methods.phases = space.fixed_phases;
   methods.phases_written = true;
   module.methods.push_back(std::move(methods));
   return module;

@@ -33,6 +33,7 @@ struct Space {
   bool rest_every = false;           // many short epochs: evaluated and kept about ten times in all
   std::optional<Form> fixed_sample;  // #[l2::sample(…)]
   std::optional<Form> fixed_update;  // #[l2::update(…)]
+  std::vector<Phase> fixed_phases;   // of a model that it trains together with
 };
 
 struct HiddenStage {

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "layers/l2/algebra.h"
+#include "layers/l2/expression.h"
 #include "layers/l2/infer.h"
+#include "layers/l2/inputs.h"
 #include "layers/l2/losses.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
@@ -26,39 +29,79 @@ class Expander {
  public:
   Expander(const Module& module, const Methods& methods, int64_t batch,
            const ForwardOptions& options)
-      : spec_(module.spec), methods_(methods), batch_(batch), options_(options) {
+      : module_(module), spec_(module.spec), methods_(methods), batch_(batch), options_(options) {
     support::Diagnostics diagnostics;
-    auto objective = ResolveObjective(spec_, methods.model, diagnostics);
-    if (!objective) throw std::logic_error("the module was not verified");
-    objective_ = std::move(*objective);
+    auto turns = ResolveTurns(spec_, diagnostics);
+    if (!turns) throw std::logic_error("the module was not verified");
+    turns_ = std::move(*turns);
   }
 
   ForwardGraph Run() {
-    const l3::Ref& in = objective_.model->in.front();
-    FieldNode(in);
-    for (const ObjectiveTerm& term : objective_.terms) {
-      if (term.has_loss) FieldNode(term.target);
-    }
+    AddFieldInputs();
     result_.mask = g_.AddInput("mask", DType::kF32, {batch_});
     if (DrawsRandomNumbers()) result_.step = g_.AddInput("step", DType::kI64, {});
-    ExpandInfer(FieldNode(in));
-    ExpandObjective();
+    AddParameterInputs();
+    l3::Ref own;
+    own.kind = l3::Ref::Kind::kOutput;
+    own.owner = methods_.model;
+    own.member = "out";
+    if (Reads(methods_.model)) result_.output = OutputOf(own);
+    rows_ = g_.ReduceSum(result_.mask, {0});
+    for (const Turn& turn : turns_) ExpandTurn(turn);
+    result_.loss = result_.turns.front().loss;
     return std::move(result_);
   }
 
  private:
-  bool DrawsRandomNumbers() const {
-    const auto& nodes = methods_.infer.nodes;
-    return options_.training && std::any_of(nodes.begin() + 1, nodes.end(), [](const auto& node) {
-             return EntryOf(node).expand_random != nullptr;
-           });
+  // What a model makes of some value.
+  struct Applied {
+    NodeId output = 0;
+    std::optional<NodeId> log_output;
+    std::vector<NodeId> activations;  // the results of its stages
+  };
+
+  bool Reads(const std::string& model) const {
+    return std::any_of(turns_.begin(), turns_.end(), [&](const Turn& turn) {
+      return std::find(turn.reads.begin(), turn.reads.end(), model) != turn.reads.end();
+    });
   }
 
-  // A key for what `layer` draws in this step.
-  NodeId KeyOf(const std::string& layer) {
+  bool DrawsRandomNumbers() const {
+    if (!options_.training) return false;
+    for (const Methods& methods : module_.methods) {
+      if (!Reads(methods.model)) continue;
+      for (size_t i = 1; i < methods.infer.nodes.size(); ++i) {
+        if (EntryOf(methods.infer.nodes[i]).expand_random) return true;
+      }
+    }
+    return false;
+  }
+
+  // A key for what a layer draws in this step.
+  NodeId RandomKey(const std::string& layer) {
     const NodeId step =
         result_.step ? g_.Cast(*result_.step, DType::kU64) : g_.Const(0, DType::kU64);
     return DeriveKey(g_, step, layer + "/" + std::to_string(options_.seed));
+  }
+
+  // The fields that a value is computed from, in the order in which they are first read.
+  void AddFieldInputs() {
+    std::vector<l3::Ref> fields;
+    auto add = [&](const l3::Ref& ref) { AddFields(spec_, ref, fields); };
+    const l3::Model& model = *spec_.FindModel(methods_.model);
+    if (Reads(model.name)) {
+      for (const l3::Ref& in : model.in) add(in);
+    }
+    for (const Turn& turn : turns_) {
+      for (const ObjectiveTerm& term : turn.terms) {
+        if (term.term == nullptr) {
+          add(term.predicted);
+        } else {
+          for (const l3::Ref& read : term.term->reads) add(read);
+        }
+      }
+    }
+    for (const l3::Ref& field : fields) FieldNode(field);
   }
 
   // The graph input of a field, made on first use.
@@ -77,71 +120,212 @@ class Expander {
     return node;
   }
 
-  void ExpandInfer(NodeId input) {
-    const InferGraph& infer = methods_.infer;
-    result_.parameters = Parameters(infer);
-    for (const Parameter& p : result_.parameters) {
-      result_.parameter_nodes.push_back(g_.AddInput(p.name, DType::kF32, p.shape));
+  // Names of one model's layers and parameters begin with the model where there are several.
+  std::string Prefix(const Methods& methods) const {
+    return module_.methods.size() > 1 ? methods.model + "_" : "";
+  }
+
+  void AddParameterInputs() {
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      const Methods& methods = module_.methods[m];
+      if (!Reads(methods.model)) continue;
+      first_parameter_[methods.model] = result_.parameters.size();
+      for (Parameter& p : Parameters(methods.infer)) {
+        p.name = Prefix(methods) + p.name;
+        result_.parameter_nodes.push_back(g_.AddInput(p.name, DType::kF32, p.shape));
+        result_.parameters.push_back(std::move(p));
+        result_.parameter_models.push_back(m);
+      }
     }
-    if (g_.node(input).dtype != DType::kF32) input = g_.Cast(input, DType::kF32);
-    values_ = {input};
+  }
+
+  // A field or an output; an output is computed once for each value that its model is applied to.
+  NodeId ValueOf(const l3::Ref& ref) {
+    return ref.kind == l3::Ref::Kind::kField ? FieldNode(ref) : OutputOf(ref);
+  }
+  NodeId OutputOf(const l3::Ref& ref) { return Apply(ref).output; }
+
+  const Applied& Apply(const l3::Ref& ref) {
+    const l3::Model& model = *spec_.FindModel(ref.owner);
+    const std::string key = KeyOf(ref);
+    if (const auto known = applied_.find(key); known != applied_.end()) return known->second;
+    const NodeId input = InputOf(model, ref.arguments.empty() ? model.in : ref.arguments);
+    return applied_[key] = ExpandInfer(*module_.FindMethods(model.name), input);
+  }
+
+  // A reference by what it is computed from: `m(in)` is `m.out`, whatever of m is asked for.
+  std::string KeyOf(const l3::Ref& ref) const {
+    if (ref.kind == l3::Ref::Kind::kField) return l3::PrintRef(ref);
+    const l3::Model& model = *spec_.FindModel(ref.owner);
+    std::string key = ref.owner + ".out";
+    if (ref.arguments.empty() || std::equal(ref.arguments.begin(), ref.arguments.end(),
+                                            model.in.begin(), model.in.end(), l3::SameRef)) {
+      return key;
+    }
+    key = ref.owner + "(";
+    for (const l3::Ref& argument : ref.arguments) key += KeyOf(argument) + ",";
+    return key + ")";
+  }
+
+  NodeId AsF32(NodeId id) {
+    return g_.node(id).dtype == DType::kF32 ? id : g_.Cast(id, DType::kF32);
+  }
+
+  // [batch, …InputShape]
+  NodeId InputOf(const l3::Model& model, const std::vector<l3::Ref>& inputs) {
+    if (inputs.size() == 1) return AsF32(ValueOf(inputs[0]));
+    Shape shape = InputShape(spec_, model);
+    shape.insert(shape.begin(), batch_);
+    const size_t axis = shape.size() - 1;
+    std::optional<NodeId> joined;
+    int64_t before = 0;
+    for (const l3::Ref& input : inputs) {
+      NodeId part = AsF32(ValueOf(input));
+      Shape own = shape;
+      int64_t places = 1;
+      for (size_t i = 1; i < axis; ++i) places *= shape[i];
+      own[axis] = tensor::NumElements(g_.node(part).shape) / (batch_ * places);
+      if (g_.node(part).shape != own) part = g_.Reshape(part, own);
+      tensor::Attributes padding;
+      padding.ints.assign(2 * shape.size(), 0);
+      padding.ints[2 * axis] = before;
+      padding.ints[2 * axis + 1] = shape[axis] - before - own[axis];
+      before += own[axis];
+      part = g_.Add(Op::kPad, {part}, padding);
+      joined = joined ? g_.Binary(Op::kAdd, *joined, part) : part;
+    }
+    return *joined;
+  }
+
+  Applied ExpandInfer(const Methods& methods, NodeId input) {
+    const InferGraph& infer = methods.infer;
+    Applied applied;
+    std::vector<NodeId> values = {input};  // by node of the network
+    const size_t first = first_parameter_.at(methods.model);
     const auto ranges = ParameterRanges(infer);
     for (size_t i = 1; i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       const LayerEntry& entry = EntryOf(node);
       std::vector<NodeId> operands;
-      for (uint32_t operand : node.inputs) operands.push_back(values_[operand]);
-      const auto parameters =
-          std::span(result_.parameter_nodes).subspan(ranges[i].first, ranges[i].second);
+      for (uint32_t operand : node.inputs) operands.push_back(values[operand]);
+      if (entry.is_stage && node.inputs[0] != 0) applied.activations.push_back(operands[0]);
+      const auto parameters = std::span(result_.parameter_nodes)
+                                  .subspan(first + ranges[i].first, ranges[i].second);
       if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
-        values_.push_back(
-            entry.expand_random(g_, node.form, operands, parameters, KeyOf(node.name)));
+        const NodeId key = RandomKey(Prefix(methods) + node.name);
+        values.push_back(entry.expand_random(g_, node.form, operands, parameters, key));
       } else {
-        values_.push_back(entry.expand(g_, node.form, operands, parameters));
+        values.push_back(entry.expand(g_, node.form, operands, parameters));
       }
       if (i == infer.output && entry.expand_log) {
-        log_output_ = entry.expand_log(g_, node.form, operands, parameters);
+        applied.log_output = entry.expand_log(g_, node.form, operands, parameters);
       }
       // The value goes by its layer's name, unless the layer hands an operand through.
-      const bool made = std::find(operands.begin(), operands.end(), values_[i]) == operands.end();
-      if (made && !g_.Find(node.name)) g_.Rename(values_[i], node.name);
+      const bool made = std::find(operands.begin(), operands.end(), values[i]) == operands.end();
+      const std::string name = Prefix(methods) + node.name;
+      if (made && !g_.Find(name)) g_.Rename(values[i], name);
     }
-    result_.output = values_[infer.output];
+    applied.output = values[infer.output];
+    applied.activations.push_back(applied.output);
+    return applied;
   }
 
-  void ExpandObjective() {
-    rows_ = g_.ReduceSum(result_.mask, {0});
+  void ExpandTurn(const Turn& turn) {
+    TurnNodes nodes;
+    nodes.name = turn.name;
+    nodes.first_metric = result_.metrics.size();
+    metric_prefix_ = result_.turns.empty() ? "" : turn.name + "_";
+    result_.metrics.push_back({metric_prefix_ + "loss", 0, rows_});
     std::optional<NodeId> total;
-    size_t choice = 0;
-    for (const ObjectiveTerm& term : objective_.terms) {
-      NodeId value = term.has_loss        ? ExpandLoss(term, methods_.losses[choice++].form)
-                     : term.of_parameters ? ParameterNorm(term.term->p)
-                                          : OutputNorm(term.term->p);
+    for (const ObjectiveTerm& term : turn.terms) {
+      NodeId value = ExpandTerm(term);
       if (term.weight != 1) value = g_.Binary(Op::kMul, value, g_.Const(term.weight));
       total = total ? g_.Binary(Op::kAdd, *total, value) : value;
     }
-    result_.loss = *total;
-    g_.AddOutput("loss", result_.loss);
-    const NodeId sum = g_.Binary(Op::kMul, result_.loss, rows_);
-    g_.AddOutput("loss_sum", sum);
-    g_.AddOutput("rows", rows_);
-    result_.metrics.insert(result_.metrics.begin(), {"loss", sum, rows_});
-    g_.AddOutput("output", result_.output);
+    nodes.loss = *total;
+    for (size_t p = 0; p < result_.parameters.size(); ++p) {
+      const std::string& owner = module_.methods[result_.parameter_models[p]].model;
+      const auto& updates = turn.updates;
+      if (std::find(updates.begin(), updates.end(), owner) != updates.end()) {
+        nodes.parameters.push_back(p);
+      }
+    }
+    AddOutput(metric_prefix_ + "loss", nodes.loss);
+    const NodeId sum = g_.Binary(Op::kMul, nodes.loss, rows_);
+    AddOutput(metric_prefix_ + "loss_sum", sum);
+    if (result_.turns.empty()) AddOutput("rows", rows_);
+    result_.metrics[nodes.first_metric].numerator = sum;
+    if (result_.turns.empty() && Reads(methods_.model)) AddOutput("output", result_.output);
+    nodes.metric_count = result_.metrics.size() - nodes.first_metric;
+    result_.turns.push_back(std::move(nodes));
+  }
+
+  // Two turns may minimise the same.
+  void AddOutput(std::string name, NodeId node) {
+    for (const tensor::Output& output : g_.outputs()) {
+      if (output.name == name) name += "_" + std::to_string(result_.turns.size() + 1);
+    }
+    g_.AddOutput(std::move(name), node);
+  }
+
+  NodeId ExpandTerm(const ObjectiveTerm& term) {
+    if (term.has_loss) return ExpandLoss(term);
+    if (term.term == nullptr) return MeanOfRows(ValueOf(term.predicted));
+    if (term.term->kind == l3::LossKind::kNorm) return ExpandNorm(term);
+    support::Diagnostics diagnostics;
+    const auto value = ExpandExpression(
+        *term.term, batch_, [&](const l3::Ref& ref) { return ExpressionValueOf(ref); }, g_,
+        diagnostics);
+    if (!value) throw std::logic_error("the module was not verified");
+    return g_.node(*value).shape.empty() ? *value : MeanOverRows({*value, {}});
+  }
+
+  // The mean of a value of one element a row.
+  NodeId MeanOfRows(NodeId value) {
+    value = AsF32(value);
+    if (g_.node(value).shape != Shape{batch_}) value = g_.Reshape(value, {batch_});
+    return MeanOverRows({value, {}});
+  }
+
+  std::vector<NodeId> ParametersOf(const std::string& model) const {
+    std::vector<NodeId> nodes;
+    for (size_t p = 0; p < result_.parameters.size(); ++p) {
+      if (module_.methods[result_.parameter_models[p]].model != model) continue;
+      nodes.push_back(result_.parameter_nodes[p]);
+    }
+    return nodes;
+  }
+
+  ExpressionValue ExpressionValueOf(const l3::Ref& ref) {
+    switch (ref.kind) {
+      case l3::Ref::Kind::kParams:
+        return {false, ParametersOf(ref.owner)};
+      case l3::Ref::Kind::kActivations:
+        return {true, Apply(ref).activations};
+      default:
+        return {true, {AsF32(ValueOf(ref))}};
+    }
   }
 
   LossOperands Operands(const ObjectiveTerm& term) {
+    const Applied& applied = Apply(term.predicted);
     LossOperands operands;
-    operands.output = result_.output;
-    operands.log_output = log_output_;
-    operands.target = FieldNode(term.target);
+    operands.output = applied.output;
+    operands.log_output = applied.log_output;
+    operands.target = ValueOf(term.target);
     operands.target_is_label = term.target_kind == TargetKind::kLabel;
-    operands.classes = ClassesOf(objective_.model->out);
+    operands.classes = ClassesOf(spec_.FindModel(term.predicted.owner)->out);
+    if (term.negative) operands.negative = ValueOf(*term.negative);
     return operands;
   }
 
-  NodeId ExpandLoss(const ObjectiveTerm& term, const Form& form) {
+  NodeId ExpandLoss(const ObjectiveTerm& term) {
     const LossOperands operands = Operands(term);
-    const LossRows rows = FindLoss(form.name)->expand(g_, form, operands);
+    const Methods& methods = *module_.FindMethods(term.predicted.owner);
+    const auto choice =
+        std::find_if(methods.losses.begin(), methods.losses.end(),
+                     [&](const LossChoice& loss) { return loss.term == term.choice; });
+    const LossRows rows = FindLoss(choice->form.name)->expand(g_, choice->form, operands);
     if (operands.target_is_label) AddAccuracy(operands);
     return MeanOverRows(rows);
   }
@@ -153,46 +337,62 @@ class Expander {
     NodeId padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.mask, zero));
     if (!rows.kept) {
       const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
-      return Apply(g_, "div", {g_.ReduceSum(kept, {0}), rows_});
+      return l2::Apply(g_, "div", {g_.ReduceSum(kept, {0}), rows_});
     }
     const NodeId weight = g_.Binary(Op::kMul, result_.mask, *rows.kept);
     padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, weight, zero));
     const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
     // With every row ignored the loss is 0.
     const NodeId count = g_.Binary(Op::kMax, g_.ReduceSum(weight, {0}), g_.Const(1));
-    return Apply(g_, "div", {g_.ReduceSum(kept, {0}), count});
+    return l2::Apply(g_, "div", {g_.ReduceSum(kept, {0}), count});
   }
 
-  // Rows whose most probable class, the lowest among equals, is the label.
+  // Places (rows, or elements of their sequences) whose most probable class, the lowest among
+  // equals, is the label.
   void AddAccuracy(const LossOperands& in) {
-    if (result_.metrics.size() > 0) return;
-    const int64_t n = in.classes;
-    const Shape shape = g_.node(in.output).shape;
-    const Shape positions(shape.begin(), shape.end() - 1);
-    const NodeId top = SpreadLast(g_, MaxLast(g_, in.output), shape);
-    const NodeId index =
-        Iota(g_, Shape(shape), static_cast<int64_t>(shape.size()) - 1, DType::kI32);
+    for (size_t m = result_.metrics.size(); m-- > 0;) {
+      if (result_.metrics[m].name == metric_prefix_ + "accuracy") return;
+    }
+    const Shape classes = g_.node(in.output).shape;
+    const int64_t last = static_cast<int64_t>(classes.size()) - 1;
+    Shape places = classes;
+    places.pop_back();
+    Shape column = places;
+    column.push_back(1);
+    const NodeId top = g_.Expand(g_.Reshape(g_.ReduceMax(in.output, {last}), column), classes);
+    tensor::Attributes iota;
+    iota.ints = classes;
+    iota.axis = last;
+    iota.dtype = DType::kI32;
+    const NodeId index = g_.Add(Op::kIota, {}, iota);
     const NodeId below = g_.Binary(Op::kCmpNe, in.output, top);
-    const NodeId none = g_.Full(static_cast<double>(-n), Shape(shape), DType::kI32);
+    const NodeId none = g_.Full(static_cast<double>(-classes.back()), Shape(classes), DType::kI32);
     // The greatest of −index is the lowest index; a row of NaN has none and is never right.
     const NodeId negated = g_.Add(Op::kWhere, {below, none, g_.Unary(Op::kNeg, index)});
-    const NodeId guess = g_.Unary(Op::kNeg, MaxLast(g_, negated));
+    const NodeId guess = g_.Unary(Op::kNeg, g_.ReduceMax(negated, {last}));
     NodeId label = in.target;
-    if (g_.node(label).shape != positions) label = g_.Reshape(label, positions);
-    label = As(g_, label, DType::kI32);
+    if (g_.node(label).shape != places) label = g_.Reshape(label, places);
+    if (g_.node(label).dtype != DType::kI32) label = g_.Cast(label, DType::kI32);
     const NodeId wrong = g_.Binary(Op::kCmpNe, guess, label);
-    NodeId counted = result_.mask;
-    if (positions.size() > 1) {
-      // Every position counts its share of a row.
-      Shape column(positions.size(), 1);
-      column[0] = batch_;
-      const double share = static_cast<double>(batch_) / static_cast<double>(tensor::NumElements(positions));
-      counted = TimesConstant(g_, g_.Expand(g_.Reshape(counted, column), positions), share);
+    NodeId right = 0;
+    const bool sequence = places.size() > 1;
+    if (sequence) {
+      const NodeId hit =
+          g_.Add(Op::kWhere, {wrong, g_.Full(0, Shape(places)), g_.Full(1, Shape(places))});
+      std::vector<int64_t> axes;
+      double count = 1;
+      for (size_t i = 1; i < places.size(); ++i) {
+        axes.push_back(static_cast<int64_t>(i));
+        count *= static_cast<double>(places[i]);
+      }
+      const NodeId share = g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
+      right = g_.Binary(Op::kMul, share, result_.mask);
+    } else {
+      right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.mask});
     }
-    const NodeId right = g_.Add(Op::kWhere, {wrong, FullLike(g_, 0, counted), counted});
-    const NodeId sum = SumAll(g_, right);
-    g_.AddOutput("correct", sum);
-    result_.metrics.push_back({"accuracy", sum, rows_});
+    const NodeId sum = g_.ReduceSum(right, {0});
+    AddOutput(metric_prefix_ + "correct", sum);
+    result_.metrics.push_back({metric_prefix_ + "accuracy", sum, rows_});
   }
 
   // aᵉ of a ≥ 0, zero below the least normal number: there a slope may be infinite, as that of a
@@ -218,34 +418,49 @@ class Expander {
     return p == 1 ? size : PowerOfPositive(size, p);
   }
 
-  NodeId ParameterNorm(double p) {
+  NodeId ExpandNorm(const ObjectiveTerm& term) {
+    const double p = term.term->p;
+    const l3::Ref& of = term.predicted;
+    if (of.kind == l3::Ref::Kind::kParams) return ParameterNorm(ParametersOf(of.owner), p);
+    if (of.kind == l3::Ref::Kind::kActivations) return RowNorm(Apply(of).activations, p);
+    return RowNorm({OutputOf(of)}, p);
+  }
+
+  NodeId ParameterNorm(const std::vector<NodeId>& parameters, double p) {
     std::optional<NodeId> sum;
-    for (NodeId parameter : result_.parameter_nodes) {
+    for (NodeId parameter : parameters) {
       const NodeId part = SumAll(g_, Power(parameter, p));
       sum = sum ? g_.Binary(Op::kAdd, *sum, part) : part;
     }
     return sum ? Root(*sum, p) : g_.Const(0);
   }
 
-  NodeId OutputNorm(double p) {
-    const NodeId powers = Power(result_.output, p);
-    std::vector<int64_t> axes;
-    for (size_t i = 1; i < g_.node(powers).shape.size(); ++i) {
-      axes.push_back(static_cast<int64_t>(i));
+  // Of all elements of a row, averaged over the rows.
+  NodeId RowNorm(const std::vector<NodeId>& values, double p) {
+    std::optional<NodeId> sum;
+    for (NodeId value : values) {
+      NodeId powers = Power(AsF32(value), p);
+      std::vector<int64_t> axes;
+      for (size_t i = 1; i < g_.node(powers).shape.size(); ++i) {
+        axes.push_back(static_cast<int64_t>(i));
+      }
+      if (!axes.empty()) powers = g_.ReduceSum(powers, axes);
+      sum = sum ? g_.Binary(Op::kAdd, *sum, powers) : powers;
     }
-    const NodeId sum = axes.empty() ? powers : g_.ReduceSum(powers, axes);
-    return MeanOverRows({Root(sum, p), {}});
+    return MeanOverRows({Root(*sum, p), {}});
   }
 
+  const Module& module_;
   const l3::Module& spec_;
   const Methods& methods_;
   const int64_t batch_;
   const ForwardOptions options_;
-  Objective objective_;
+  std::vector<Turn> turns_;
   ForwardGraph result_;
   Graph& g_ = result_.graph;
-  std::vector<NodeId> values_;  // by node of the network
-  std::optional<NodeId> log_output_;
+  std::map<std::string, size_t> first_parameter_;  // of each model, into result_.parameters
+  std::map<std::string, Applied> applied_;         // by what each application computes
+  std::string metric_prefix_;
   NodeId rows_ = 0;  // Σ mask
 };
 

@@ -45,11 +45,20 @@ struct MetricNodes {
   tensor::NodeId denominator = 0;  // f32 []
 };
 
+// What a turn of the goal minimises, and whose parameters it changes.
+struct TurnNodes {
+  std::string name;                // objective.h
+  tensor::NodeId loss = 0;         // f32 []
+  std::vector<size_t> parameters;  // indices of those that it updates, ascending
+  size_t first_metric = 0;         // its metrics: a range of ForwardGraph::metrics, its loss first
+  size_t metric_count = 0;
+};
+
 struct ForwardGraph {
   tensor::Graph graph;
   // Graph inputs, in this order: one per data field read (named as the field, [batch, …]), `mask`
-  // (f32 [batch]: 1 for a row of data, 0 for padding), `step` where there is one, then the
-  // parameters by their names.
+  // (f32 [batch]: 1 for a row of data, 0 for padding), `step`, then the parameters by their names. With
+  // several models a parameter's name begins with its model's: `judge_linear1_weight`.
   struct FieldInput {
     std::string data;  // L3 data declaration
     std::string field;
@@ -59,9 +68,12 @@ struct ForwardGraph {
   tensor::NodeId mask = 0;
   std::optional<tensor::NodeId> step;  // i64 []: completed steps; where random numbers are drawn
   std::vector<Parameter> parameters;
+  std::vector<size_t> parameter_models;  // index into Module::methods, for each parameter
   std::vector<tensor::NodeId> parameter_nodes;
-  tensor::NodeId output = 0;  // the model's output, [batch, …]
-  tensor::NodeId loss = 0;    // f32 []: what is minimised
+  tensor::NodeId output = 0;  // of the model of `methods`, [batch, …]
+  tensor::NodeId loss = 0;    // of the first turn
+  std::vector<TurnNodes> turns;
+  // Named "loss" and "accuracy" for the first turn, and with the turn's name before it for others.
   std::vector<MetricNodes> metrics;
 };
 
@@ -70,7 +82,8 @@ struct ForwardOptions {
   uint64_t seed = 0;      // of what they draw
 };
 
-// For the methods of one model. `module` must have passed Verify.
+// All turns of the goal, with every model that they depend on. A model stands once for each value
+// that it is applied to, always with the same parameters. `module` must have passed Verify.
 ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch,
                            const ForwardOptions& options = {});
 

@@ -3,6 +3,7 @@
 //   divergence(out, target)   ce | kl | error, of distributions; mse | mae | huber | bce
 //   reconstruction(in, out)   mse | mae | huber | bce
 //   norm(params | out, p)     fixed by the spec: (Σ|x|ᵖ)^(1/p); over all parameters, or per sample
+//   contrastive(a, p, n)      triplet(margin: m) | info_nce(temperature: t)
 //
 // A loss of samples gives one number a row; rows are joined as Σ mask·loss / Σ mask, where mask is
 // 0 on the rows that pad the last batch. The objective is Σ weight·term.
@@ -30,6 +31,7 @@ struct LossOperands {
   int64_t classes = 0;                       // of the output, when it is a distribution
   tensor::NodeId target = 0;
   bool target_is_label = false;  // one class index a row
+  std::optional<tensor::NodeId> negative;  // kContrast: the target is the positive
 };
 
 struct LossRows {
@@ -38,7 +40,7 @@ struct LossRows {
 };
 
 // What a target looks like, as far as a choice of loss must know it.
-enum class TargetKind : uint8_t { kLabel, kDistribution, kTensor };
+enum class TargetKind : uint8_t { kLabel, kDistribution, kTensor, kContrast };
 
 struct LossEntry {
   Entry form;
@@ -54,6 +56,7 @@ void RegisterLoss(LossEntry entry);  // as RegisterLayer
 // The families, one file each.
 std::vector<LossEntry> CrossEntropyLosses();  // loss_cross_entropy.cc: ce kl error
 std::vector<LossEntry> DistanceLosses();      // loss_distance.cc: mse mae huber bce
+std::vector<LossEntry> ContrastiveLosses();   // loss_contrastive.cc: triplet info_nce
 
 // The loss that a term means when none is chosen: the first entry that accepts its target.
 Form DefaultLoss(TargetKind target);

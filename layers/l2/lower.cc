@@ -22,6 +22,8 @@
 #include "layers/l2/candidate.h"
 #include "layers/l2/estimate.h"
 #include "layers/l2/form.h"
+#include "layers/l2/front.h"
+#include "layers/l2/inputs.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
 #include "layers/l2/score.h"
@@ -41,6 +43,8 @@ using search::NoCandidates;
 using search::SearchFailure;
 using support::PrintInteger;
 
+constexpr char kFrontDecision[] = "l2/goal.front";
+
 struct Scored {
   Choice choice;
   Score score;
@@ -54,17 +58,20 @@ bool Better(const Scored& a, const Scored& b) {
 
 class SpaceBuilder {
  public:
-  SpaceBuilder(const l3::Module& spec, const Priors& priors, std::optional<int64_t> rows,
+  // `first`: the methods of a model that trains together with this one; null for the first.
+  SpaceBuilder(const l3::Module& spec, const l3::Model& model, const Priors& priors,
+               std::optional<int64_t> rows, const Methods* first,
                search::Explanation& explanation)
-      : rows_(rows), explanation_(explanation) {
+      : rows_(rows), first_(first), explanation_(explanation) {
     space_.spec = &spec;
+    space_.model = &model;
     space_.priors = priors;
   }
 
   std::optional<SearchFailure> Build() {
     for (auto step :
          {&SpaceBuilder::TakeModel, &SpaceBuilder::TakeObjective, &SpaceBuilder::TakeHints,
-          &SpaceBuilder::TakeBounds, &SpaceBuilder::TakeRows}) {
+          &SpaceBuilder::TakeBounds, &SpaceBuilder::TakeRows, &SpaceBuilder::TakeFirst}) {
       if (auto failure = (this->*step)()) return failure;
     }
     return std::nullopt;
@@ -78,22 +85,12 @@ class SpaceBuilder {
 
   std::optional<SearchFailure> TakeModel() {
     const l3::Module& spec = *space_.spec;
-    if (spec.models.size() != 1) {
-      return None("a method is searched for one model, the specification has " +
-                      std::to_string(spec.models.size()),
-                  "keep one model", spec.models.empty() ? Span{} : spec.models[1].span);
-    }
-    space_.model = &spec.models.front();
     const l3::Model& model = *space_.model;
-    const l3::Domain* input = model.in.size() == 1 && model.in[0].kind == l3::Ref::Kind::kField
-                                  ? spec.DomainOf(model.in[0])
-                                  : nullptr;
-    if (input == nullptr) {
-      return None("model '" + model.name + "' reads something else than one field of data",
-                  "write 'in: data.field'", model.span);
-    }
-    if (input->kind == l3::Domain::Kind::kSequence ||
-        model.out.kind == l3::Domain::Kind::kSequence) {
+    const bool sequence_in =
+        std::any_of(model.in.begin(), model.in.end(), [&](const l3::Ref& ref) {
+          return spec.DomainOf(ref)->kind == l3::Domain::Kind::kSequence;
+        });
+    if (sequence_in || model.out.kind == l3::Domain::Kind::kSequence) {
       return None("no layer supported now reads or writes a sequence",
                   "use a tensor of fixed shape", model.span);
     }
@@ -109,12 +106,15 @@ class SpaceBuilder {
           break;
       }
     }
-    if (!spec.FindData(model.in[0].owner)->environment.empty()) {
+    std::vector<l3::Ref> fields;
+    for (const l3::Ref& in : model.in) AddFields(spec, in, fields);
+    for (const l3::Ref& field : fields) {
+      if (spec.FindData(field.owner)->environment.empty()) continue;
       return None("no way to sample an environment is supported now", "read data from files",
                   model.span);
     }
-    space_.input = l3::ExampleShape(*input);
-    space_.features = l3::NumElements(*input);
+    space_.input = InputShape(spec, model);
+    space_.features = tensor::NumElements(space_.input);
     space_.outputs = l3::NumElements(model.out);
     // What linear can take, and what a weight matrix may hold.
     constexpr int64_t kMaxElements = int64_t{1} << 24;
@@ -144,12 +144,12 @@ class SpaceBuilder {
         if (form && FindLoss(form->name)->accepts(term.target_kind)) fitting.push_back(l);
       }
       if (fitting.empty()) {
-        return None("no loss of the priors compares " + space_.model->name + ".out with " +
+        return None("no loss of the priors compares " + l3::PrintRef(term.predicted) + " with " +
                         l3::PrintRef(term.target),
                     "write the L2 text by hand", term.term->span);
       }
       space_.fitting_losses.push_back(std::move(fitting));
-      space_.loss_terms.push_back(term.term->name);
+      space_.loss_terms.push_back(term.choice);
     }
     return std::nullopt;
   }
@@ -252,7 +252,22 @@ class SpaceBuilder {
     return std::nullopt;
   }
 
+  // Models that train together see the same rows for as long.
+  std::optional<SearchFailure> TakeFirst() {
+    if (first_ == nullptr) return std::nullopt;
+    Priors& p = space_.priors;
+    p.batches = {BatchOf(first_->sample)};
+    p.epochs = {first_->phases.front().epochs};
+    p.usual_epochs = p.epochs.front();
+    space_.fixed_sample = first_->sample;
+    space_.fixed_phases = first_->phases;
+    explanation_.pruned.push_back({"other batches and epochs for '" + space_.model->name + "'",
+                                   "it trains together with '" + first_->model + "'", 0});
+    return std::nullopt;
+  }
+
   std::optional<int64_t> rows_;
+  const Methods* first_;
   search::Explanation& explanation_;
   Space space_;
 };
@@ -697,11 +712,11 @@ uint64_t Saturate(double count) {
                                         : static_cast<uint64_t>(count);
 }
 
-}  // namespace
-
-search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
-                                         const LowerConstraints& constraints,
-                                         const search::LoweringOptions& options) {
+// One model's methods, best first; each candidate holds them alone.
+search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Model& model,
+                                          const LowerConstraints& constraints,
+                                          const Methods* first,
+                                          const search::LoweringOptions& options) {
   search::LoweringResult<Module> result;
   search::Explanation& explanation = result.explanation;
   explanation.lowering = "l3->l2";
@@ -709,7 +724,7 @@ search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
   explanation.report.stop_reason = "not started";
 
   const Priors& priors = constraints.priors != nullptr ? *constraints.priors : BuiltinPriors();
-  SpaceBuilder builder(spec, priors, constraints.rows, explanation);
+  SpaceBuilder builder(spec, model, priors, constraints.rows, first, explanation);
   result.failure = builder.Build();
   if (result.failure) return result;
   const Space space = builder.Take();
@@ -777,6 +792,131 @@ search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
   for (const Scored& candidate : found) {
     result.candidates.push_back({Build(space, candidate.choice), scorer.Cost(candidate.score)});
   }
+  return result;
+}
+
+// What the search for one more model adds to the whole.
+void Join(search::Explanation& all, search::Explanation one) {
+  for (search::Decision& d : one.decisions) all.decisions.push_back(std::move(d));
+  for (search::Pruned& p : one.pruned) all.pruned.push_back(std::move(p));
+  all.report.egraph_nodes += one.report.egraph_nodes;
+  all.report.egraph_classes += one.report.egraph_classes;
+  all.report.work += one.report.work;
+  all.report.scored += one.report.scored;
+  all.report.candidates = Saturate(static_cast<double>(all.report.candidates) *
+                                   static_cast<double>(one.report.candidates));
+}
+
+// Forced choices of the other models are not this one's to refuse.
+search::LoweringOptions OptionsFor(const l3::Module& spec, const l3::Model& model,
+                                   const search::LoweringOptions& options) {
+  search::LoweringOptions own = options;
+  std::erase_if(own.forced, [&](const auto& choice) {
+    return std::any_of(spec.models.begin(), spec.models.end(), [&](const l3::Model& other) {
+      return other.name != model.name && choice.first.starts_with("l2/" + other.name + "/");
+    });
+  });
+  return own;
+}
+
+// For a goal that is no front.
+search::LoweringResult<Module> LowerGoal(const l3::Module& spec,
+                                         const LowerConstraints& constraints,
+                                         const search::LoweringOptions& options) {
+  search::LoweringResult<Module> result;
+  for (const l3::Model& model : spec.models) {
+    const bool is_first = &model == &spec.models.front();
+    const Methods* first = is_first ? nullptr : &result.candidates.front().target.methods.front();
+    auto one = LowerModel(spec, model, constraints, first, OptionsFor(spec, model, options));
+    if (is_first) {
+      result = std::move(one);
+    } else {
+      Join(result.explanation, std::move(one.explanation));
+      result.failure = std::move(one.failure);
+    }
+    if (result.failure) return result;
+    if (is_first) continue;
+    // The others of the first model's candidates keep what its best is sampled by and for how long.
+    const Methods best = result.candidates.front().target.methods.front();
+    std::erase_if(result.candidates, [&](const auto& candidate) {
+      const Methods& methods = candidate.target.methods.front();
+      return !SameForm(methods.sample, best.sample) ||
+             methods.phases.front().epochs != best.phases.front().epochs;
+    });
+    for (auto& candidate : result.candidates) {
+      candidate.target.methods.push_back(one.best().methods.front());
+      for (search::CostComponent& c : candidate.cost) {
+        for (const search::CostComponent& other : one.candidates.front().cost) {
+          if (c.name == other.name && c.name != "steps") c.value += other.value;
+        }
+      }
+    }
+  }
+  if (spec.models.empty()) {
+    result.failure = NoCandidates{"the specification has no model", "declare one", {}};
+  }
+  return result;
+}
+
+// The point that is picked or forced; the middle when none is.
+std::optional<size_t> PointOf(const std::vector<FrontPoint>& front, std::optional<size_t> pick,
+                              const search::ForcedChoices& forced) {
+  if (pick) return *pick >= 1 && *pick <= front.size() ? std::optional(*pick - 1) : std::nullopt;
+  const auto choice = forced.find(kFrontDecision);
+  if (choice == forced.end()) return MiddleOf(front);
+  for (size_t i = 0; i < front.size(); ++i) {
+    if (front[i].label == choice->second) return i;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
+                                         const LowerConstraints& constraints,
+                                         const search::LoweringOptions& options) {
+  const std::vector<FrontPoint> front = Front(spec);
+  if (front.empty() && !constraints.pick) return LowerGoal(spec, constraints, options);
+  search::LoweringResult<Module> result;
+  result.explanation.lowering = "l3->l2";
+  if (front.empty()) {
+    result.failure = NoCandidates{"there is no front to pick from: the goal is one loss",
+                                  "leave out --pick, or write goal: pareto([…])",
+                                  spec.goal.span};
+    return result;
+  }
+  const auto at = PointOf(front, constraints.pick, options.forced);
+  if (!at) {
+    std::vector<std::string> points;
+    for (size_t i = 0; i < front.size(); ++i) {
+      points.push_back(std::to_string(i + 1) + ": " + front[i].label);
+    }
+    result.failure =
+        NoCandidates{"the front has " + std::to_string(front.size()) + " points, and not that one",
+                     "points: " + support::Join(points), spec.goal.span};
+    return result;
+  }
+  search::LoweringOptions rest = options;
+  rest.forced.erase(kFrontDecision);
+  result = LowerGoal(AtPoint(spec, front[*at]), constraints, rest);
+  if (result.failure) return result;
+  // Every point takes the same steps of the same work; which is wanted is the user's to say.
+  search::Decision decision;
+  decision.id = kFrontDecision;
+  decision.chosen = front[*at].label;
+  decision.cost = result.candidates.front().cost;
+  decision.forced = constraints.pick || options.forced.contains(kFrontDecision);
+  for (size_t i = 0; i < front.size(); ++i) {
+    if (i == *at) continue;
+    search::Loser other;
+    other.label = front[i].label;
+    other.cost = decision.cost;
+    other.difference = search::Difference(other.cost, decision.cost);
+    other.decided_by = "--pick " + std::to_string(i + 1) + " takes it";
+    decision.losers.push_back(std::move(other));
+  }
+  auto& decisions = result.explanation.decisions;
+  decisions.insert(decisions.begin(), std::move(decision));
   return result;
 }
 

@@ -17,10 +17,15 @@ struct LowerConstraints {
   const Priors* priors = nullptr;  // null: cost/priors.json
   // Samples of the train split, where the caller knows them: of few, more epochs are usual.
   std::optional<int64_t> rows;
+  // Of a pareto goal: the point of its front to train for, from 1 (front.h); none: the middle.
+  std::optional<size_t> pick;
 };
 
 // `spec` must have passed l3::Verify. The candidates are complete, verified modules, best first:
 // LoweringOptions::budget.top of them in mode egraph, one in the others.
+//
+// Several models are searched one after the other, in the order of their declarations; those that
+// follow take the first one's sample and phases. A goal of pareto becomes the point that is picked.
 //
 // Annotations of the model that are taken: #[l2::sample(FORM)], #[l2::update(FORM)],
 // #[l2::backward(FORM)].

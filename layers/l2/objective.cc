@@ -1,5 +1,11 @@
 #include "layers/l2/objective.h"
 
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "layers/l2/expression.h"
+#include "layers/l2/inputs.h"
 #include "layers/l3/domain.h"
 #include "layers/l3/ir.h"
 
@@ -12,142 +18,209 @@ using support::Kind;
 
 bool IsInteger(tensor::DType dtype) { return !tensor::IsFloat(dtype); }
 
-// How the field looks to a loss; nothing when no loss can compare the two.
+// How the target looks to a loss; nothing when no loss can compare the two.
 std::optional<TargetKind> KindOfTarget(const Domain& out, const Domain& target) {
   const int64_t elements = l3::NumElements(target);
-  if (const int64_t classes = ClassesOf(out); classes > 0) {
-    // One class index a distribution, or a distribution itself.
-    if (ClassesOf(target) == 0 && IsInteger(l3::ExampleDType(target))) {
-      return elements * classes == l3::NumElements(out) ? std::optional(TargetKind::kLabel)
-                                                        : std::nullopt;
+  const int64_t classes = ClassesOf(out);
+  if (classes > 0) {
+    // One for each element of a sequence, else one.
+    const int64_t places = l3::NumElements(out) / classes;
+    if (ClassesOf(target) > 0) {
+      return l3::ExampleShape(target) == l3::ExampleShape(out)
+                 ? std::optional(TargetKind::kDistribution)
+                 : std::nullopt;
     }
-    if (ClassesOf(target) != 0 && ClassesOf(target) != classes) return std::nullopt;
+    if (IsInteger(l3::ExampleDType(target))) {
+      return elements == places ? std::optional(TargetKind::kLabel) : std::nullopt;
+    }
     return elements == l3::NumElements(out) ? std::optional(TargetKind::kDistribution)
                                             : std::nullopt;
   }
   return elements == l3::NumElements(out) ? std::optional(TargetKind::kTensor) : std::nullopt;
 }
 
-void NotSupported(Diagnostics& diagnostics, support::Span span, const std::string& what,
-                  const std::string& supported) {
-  diagnostics.Error(Kind::kConsistency, span, what + " cannot be trained yet")
-      .Label("supported: " + supported);
-}
+class Resolver {
+ public:
+  Resolver(const l3::Module& spec, Diagnostics& diagnostics)
+      : spec_(spec), diagnostics_(diagnostics) {}
 
-// A term that compares the output of the model with a field.
-bool ResolveComparison(const l3::Module& spec, const l3::Model& model, const l3::Term& term,
-                       const l3::Ref& predicted, const l3::Ref& target, ObjectiveTerm& resolved,
-                       Diagnostics& diagnostics) {
-  if (predicted.kind != l3::Ref::Kind::kOutput || predicted.owner != model.name ||
-      !predicted.arguments.empty() || target.kind != l3::Ref::Kind::kField) {
-    NotSupported(diagnostics, term.kind_span,
-                 "a " + std::string(l3::LossKindName(term.kind)) + " of other things than " +
-                     model.name + ".out and a field",
-                 model.name + ".out against a field of a data declaration");
-    return false;
-  }
-  const Domain* domain = spec.DomainOf(target);
-  const auto kind = KindOfTarget(model.out, *domain);
-  if (!kind) {
-    diagnostics
-        .Error(Kind::kConsistency, target.span,
-               l3::PrintRef(target) + " is " + l3::PrintDomain(*domain) + " and " + model.name +
-                   ".out is " + l3::PrintDomain(model.out) + ": no loss compares them")
-        .Label("expected a class index, or as many elements as the output");
-    return false;
-  }
-  resolved.has_loss = true;
-  resolved.target_kind = *kind;
-  resolved.target = target;
-  return true;
-}
-
-bool ResolveTerm(const l3::Module& spec, const l3::Model& model, const l3::Term& term,
-                 ObjectiveTerm& resolved, Diagnostics& diagnostics) {
-  switch (term.kind) {
-    case l3::LossKind::kDivergence:
-      return ResolveComparison(spec, model, term, term.reads[0], term.reads[1], resolved,
-                               diagnostics);
-    case l3::LossKind::kReconstruction:
-      return ResolveComparison(spec, model, term, term.reads[1], term.reads[0], resolved,
-                               diagnostics);
-    case l3::LossKind::kNorm: {
-      const l3::Ref& of = term.reads[0];
-      const bool parameters = of.kind == l3::Ref::Kind::kParams && of.owner == model.name;
-      const bool output =
-          of.kind == l3::Ref::Kind::kOutput && of.owner == model.name && of.arguments.empty();
-      if (!parameters && !output) {
-        NotSupported(diagnostics, of.span, "a norm of " + l3::PrintRef(of),
-                     model.name + ".params, " + model.name + ".out");
-        return false;
-      }
-      // Beyond, f32 powers of ordinary values leave the range of f32.
-      if (!(term.p >= 1 && term.p <= 8)) {
-        NotSupported(diagnostics, term.kind_span, "a norm with this p", "p from 1 to 8");
-        return false;
-      }
-      resolved.of_parameters = parameters;
-      return true;
+  std::optional<std::vector<Turn>> Run() {
+    const l3::Goal& goal = spec_.goal;
+    std::vector<Turn> turns;
+    bool ok = true;
+    switch (goal.kind) {
+      case l3::Goal::Kind::kMinimize:
+      case l3::Goal::Kind::kMaximize:
+        ok = ResolveTurn(goal, turns.emplace_back());
+        break;
+      case l3::Goal::Kind::kAlternate:
+        for (const l3::Goal& turn : goal.turns) ok = ResolveTurn(turn, turns.emplace_back()) && ok;
+        break;
+      case l3::Goal::Kind::kPareto:
+        diagnostics_
+            .Error(Kind::kConsistency, goal.span,
+                   "a method trains for one point of a front, and pareto names the whole")
+            .Label("the lowering from L3 picks a point")
+            .Fix("write minimize(LOSS) with a weight for each of its terms");
+        return std::nullopt;
     }
-    case l3::LossKind::kConstraint:
-    case l3::LossKind::kContrastive:
-    case l3::LossKind::kCustom:
-      break;
+    if (!ok) return std::nullopt;
+    NameChoices(turns);
+    return turns;
   }
-  NotSupported(diagnostics, term.kind_span,
-               "loss kind '" + std::string(l3::LossKindName(term.kind)) + "'",
-               "divergence, reconstruction, norm");
-  return false;
-}
+
+ private:
+  bool ResolveTurn(const l3::Goal& goal, Turn& turn) {
+    turn.goal = &goal;
+    const l3::Ref& aim = goal.targets.front();
+    const double sign = goal.kind == l3::Goal::Kind::kMaximize ? -1 : 1;
+    bool ok = true;
+    if (const l3::Loss* loss = spec_.FindLoss(aim.owner)) {
+      turn.name = loss->name;
+      if (aim.kind == l3::Ref::Kind::kTerm) turn.name += "_" + aim.member;
+      for (const l3::Term& term : loss->terms) {
+        if (aim.kind == l3::Ref::Kind::kTerm && term.name != aim.member) continue;
+        ObjectiveTerm resolved;
+        resolved.term = &term;
+        resolved.weight = sign * term.weight;
+        if (ResolveTerm(term, resolved)) {
+          turn.terms.push_back(std::move(resolved));
+        } else {
+          ok = false;
+        }
+      }
+    } else {
+      turn.name = aim.owner;
+      ObjectiveTerm value;
+      value.weight = sign;
+      value.predicted = aim;
+      turn.terms.push_back(std::move(value));
+    }
+    std::set<std::string> reads;
+    AddModels(spec_, aim, reads);
+    for (const l3::Model& model : spec_.models) {
+      if (!reads.contains(model.name)) continue;
+      turn.reads.push_back(model.name);
+      const bool named = std::find(goal.models.begin(), goal.models.end(), model.name) !=
+                         goal.models.end();
+      if (goal.models.empty() || named) turn.updates.push_back(model.name);
+    }
+    return ok;
+  }
+
+  bool ResolveTerm(const l3::Term& term, ObjectiveTerm& resolved) {
+    switch (term.kind) {
+      case l3::LossKind::kDivergence:
+        return ResolveComparison(term.reads[0], term.reads[1], resolved);
+      case l3::LossKind::kReconstruction:
+        return ResolveComparison(term.reads[1], term.reads[0], resolved);
+      case l3::LossKind::kContrastive:
+        resolved.has_loss = true;
+        resolved.target_kind = TargetKind::kContrast;
+        resolved.predicted = term.reads[0];
+        resolved.target = term.reads[1];
+        resolved.negative = term.reads[2];
+        return true;
+      case l3::LossKind::kNorm:
+        resolved.predicted = term.reads[0];
+        // Beyond, f32 powers of ordinary values leave the range of f32.
+        if (term.p >= 1 && term.p <= 8) return true;
+        diagnostics_
+            .Error(Kind::kConsistency, term.kind_span, "a norm with this p cannot be trained yet")
+            .Label("supported: p from 1 to 8");
+        return false;
+      case l3::LossKind::kConstraint:
+      case l3::LossKind::kCustom:
+        if (!term.value) {
+          diagnostics_
+              .Error(Kind::kConsistency, term.kind_span,
+                     "custom loss '" + term.custom_name + "' says nowhere what it computes")
+              .Fix(term.custom_file ? "lower the L3 file, which reads \"" + term.custom_name + "\""
+                                    : "add 'value: EXPRESSION', or name a file in quotes");
+          return false;
+        }
+        return CheckExpression(spec_, term, diagnostics_);
+    }
+    return false;
+  }
+
+  bool ResolveComparison(const l3::Ref& predicted, const l3::Ref& target,
+                         ObjectiveTerm& resolved) {
+    const Domain& out = *spec_.DomainOf(predicted);
+    const Domain& domain = *spec_.DomainOf(target);
+    const auto kind = KindOfTarget(out, domain);
+    if (!kind) {
+      diagnostics_
+          .Error(Kind::kConsistency, target.span,
+                 l3::PrintRef(target) + " is " + l3::PrintDomain(domain) + " and " +
+                     l3::PrintRef(predicted) + " is " + l3::PrintDomain(out) +
+                     ": no loss compares them")
+          .Label("expected a class index, or as many elements as the output");
+      return false;
+    }
+    resolved.has_loss = true;
+    resolved.target_kind = *kind;
+    resolved.predicted = predicted;
+    resolved.target = target;
+    return true;
+  }
+
+  // A term's loss goes by the term's name; by the loss's and the term's where two terms share one.
+  void NameChoices(std::vector<Turn>& turns) const {
+    std::map<std::string, std::set<const l3::Term*>> by_name;
+    auto each = [&](auto visit) {
+      for (Turn& turn : turns) {
+        for (ObjectiveTerm& term : turn.terms) {
+          if (term.has_loss) visit(term);
+        }
+      }
+    };
+    each([&](ObjectiveTerm& term) { by_name[term.term->name].insert(term.term); });
+    each([&](ObjectiveTerm& term) {
+      term.choice = term.term->name;
+      if (by_name[term.choice].size() == 1) return;
+      for (const l3::Loss& loss : spec_.losses) {
+        if (loss.FindTerm(term.choice) == term.term) {
+          term.choice = loss.name + "_" + term.choice;
+          return;
+        }
+      }
+    });
+  }
+
+  const l3::Module& spec_;
+  Diagnostics& diagnostics_;
+};
 
 }  // namespace
 
-int64_t ClassesOf(const Domain& out) {
-  if (out.kind == Domain::Kind::kDist) return out.size;
-  if (out.kind == Domain::Kind::kSequence && out.parts[0].kind == Domain::Kind::kDist) {
-    return out.parts[0].size;
-  }
-  return 0;
+std::optional<std::vector<Turn>> ResolveTurns(const l3::Module& spec, Diagnostics& diagnostics) {
+  return Resolver(spec, diagnostics).Run();
 }
 
 std::optional<Objective> ResolveObjective(const l3::Module& spec, const std::string& model,
                                           Diagnostics& diagnostics) {
+  auto turns = ResolveTurns(spec, diagnostics);
+  if (!turns) return std::nullopt;
   Objective objective;
   objective.model = spec.FindModel(model);
-  const l3::Goal& goal = spec.goal;
-  if (goal.kind != l3::Goal::Kind::kMinimize && goal.kind != l3::Goal::Kind::kMaximize) {
-    NotSupported(diagnostics, goal.span,
-                 goal.kind == l3::Goal::Kind::kPareto ? "a pareto goal" : "an alternate goal",
-                 "minimize(loss), maximize(loss)");
-    return std::nullopt;
-  }
-  const l3::Ref& aim = goal.targets.front();
-  objective.loss = spec.FindLoss(aim.owner);
-  if (objective.loss == nullptr) {
-    NotSupported(diagnostics, goal.span, "a goal that is not a loss or one of its terms",
-                 "minimize(loss), minimize(loss.term)");
-    return std::nullopt;
-  }
-  bool ok = true;
-  for (const l3::Term& term : objective.loss->terms) {
-    if (aim.kind == l3::Ref::Kind::kTerm && term.name != aim.member) continue;
-    ObjectiveTerm resolved;
-    resolved.term = &term;
-    resolved.weight = goal.kind == l3::Goal::Kind::kMaximize ? -term.weight : term.weight;
-    if (ResolveTerm(spec, *objective.model, term, resolved, diagnostics)) {
-      objective.terms.push_back(std::move(resolved));
-    } else {
-      ok = false;
+  objective.turns = std::move(*turns);
+  std::set<const l3::Term*> seen;
+  for (const Turn& turn : objective.turns) {
+    for (const ObjectiveTerm& term : turn.terms) {
+      if (!term.has_loss || term.predicted.owner != model || !seen.insert(term.term).second) {
+        continue;
+      }
+      objective.terms.push_back(term);
     }
   }
-  if (!ok) return std::nullopt;
   return objective;
 }
 
 std::vector<LossChoice> DefaultLosses(const Objective& objective) {
   std::vector<LossChoice> losses;
   for (const ObjectiveTerm& term : objective.terms) {
-    if (term.has_loss) losses.push_back({term.term->name, DefaultLoss(term.target_kind)});
+    if (term.has_loss) losses.push_back({term.choice, DefaultLoss(term.target_kind)});
   }
   return losses;
 }

@@ -23,6 +23,7 @@
 #include "layers/l2/form.h"
 #include "layers/l2/infer.h"
 #include "layers/l2/infer_methods.h"
+#include "layers/l2/inputs.h"
 #include "layers/l2/ir.h"
 #include "layers/l2/objective.h"
 #include "layers/l3/domain.h"
@@ -382,7 +383,7 @@ bool ResolveLosses(const Objective& objective, WrittenMethods& written,
       }
       diagnostics
           .Error(Kind::kConsistency, loss.form.span,
-                 loss.form.name + " cannot compare " + objective.model->name + ".out with " +
+                 loss.form.name + " cannot compare " + l3::PrintRef(term.predicted) + " with " +
                      l3::PrintRef(term.target))
           .Label("fits: " + support::Join(fit))
           .With({term.term->span, "the term is declared here"});
@@ -414,18 +415,10 @@ bool Resolve(Module& module, WrittenMethods& written, support::Diagnostics& diag
                       "there are methods for '" + methods.model + "' already");
     return false;
   }
-  const l3::Domain* input = model->in.size() == 1 ? module.spec.DomainOf(model->in[0]) : nullptr;
-  if (input == nullptr || model->in[0].kind != l3::Ref::Kind::kField) {
-    diagnostics
-        .Error(Kind::kConsistency, model->span,
-               "model '" + model->name + "' reads something else than one field of data")
-        .Label("supported: in: data.field");
-    return false;
-  }
   auto objective = ResolveObjective(module.spec, methods.model, diagnostics);
   if (!objective) return false;
   return ResolveLosses(*objective, written, diagnostics) &&
-         PropagateShapes(methods.infer, l3::ExampleShape(*input), diagnostics);
+         PropagateShapes(methods.infer, InputShape(module.spec, *model), diagnostics);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "layers/l2/estimate.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/infer.h"
+#include "layers/l2/inputs.h"
 #include "layers/l2/layers.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
@@ -25,7 +26,8 @@ using support::PrintInteger;
 class Verifier {
  public:
   Verifier(const Module& module, const Methods& methods, Diagnostics& diagnostics)
-      : spec_(module.spec),
+      : module_(module),
+        spec_(module.spec),
         methods_(methods),
         model_(*module.spec.FindModel(methods.model)),
         diagnostics_(diagnostics) {}
@@ -68,13 +70,7 @@ class Verifier {
   }
 
   bool CheckShapes() {
-    const l3::Domain* input = model_.in.size() == 1 ? spec_.DomainOf(model_.in[0]) : nullptr;
-    if (input == nullptr) {
-      Error(Kind::kConsistency, model_.span,
-            "model '" + model_.name + "' reads something else than one field of data");
-      return false;
-    }
-    auto shapes = InferShapes(methods_.infer, l3::ExampleShape(*input), diagnostics_);
+    auto shapes = InferShapes(methods_.infer, InputShape(spec_, model_), diagnostics_);
     if (!shapes) return false;
     for (size_t i = 0; i < shapes->size(); ++i) {
       if ((*shapes)[i] == methods_.infer.nodes[i].shape) continue;
@@ -283,25 +279,56 @@ class Verifier {
   }
 
   void CheckSample() {
-    const l3::Ref& in = model_.in[0];
-    const l3::Data& data = *spec_.FindData(in.owner);
-    if (!data.environment.empty()) {
+    std::vector<l3::Ref> fields;
+    for (const l3::Ref& in : model_.in) AddFields(spec_, in, fields);
+    auto read = [&](const l3::Goal& goal) {
+      for (const l3::Ref& target : goal.targets) AddFields(spec_, target, fields);
+    };
+    read(spec_.goal);
+    for (const l3::Goal& turn : spec_.goal.turns) read(turn);
+    for (const l3::Ref& field : fields) {
+      const l3::Data& data = *spec_.FindData(field.owner);
+      if (!data.environment.empty()) {
+        Error(Kind::kConsistency, methods_.sample.span,
+              methods_.sample.name + " draws rows of files, but data '" + data.name +
+                  "' comes from an environment")
+            .With({data.span, "declared here"});
+        return;
+      }
+      if (field.owner == fields.front().owner) continue;
       Error(Kind::kConsistency, methods_.sample.span,
-            methods_.sample.name + " draws rows of files, but data '" + data.name +
-                "' comes from an environment")
-          .With({data.span, "declared here"});
-    }
-    support::Diagnostics ignored;
-    auto objective = ResolveObjective(spec_, methods_.model, ignored);
-    if (!objective) return;
-    for (const ObjectiveTerm& term : objective->terms) {
-      if (!term.has_loss || term.target.owner == in.owner) continue;
-      Error(Kind::kConsistency, methods_.sample.span,
-            methods_.sample.name + " draws one row of '" + in.owner + "' and one of '" +
-                term.target.owner + "': nothing pairs them")
-          .With({term.target.span, "the other data is read here"})
+            methods_.sample.name + " draws one row of '" + fields.front().owner + "' and one of '" +
+                field.owner + "': nothing pairs them")
+          .With({field.span, "the other data is read here"})
           .Fix("declare the fields in one data declaration");
+      return;
     }
+    CheckTogether();
+  }
+
+  // Models of one goal train together, on the same rows.
+  void CheckTogether() {
+    const Methods& first = module_.methods.front();
+    if (&first == &methods_) return;
+    auto differs = [&](const char* what, Span span, Span other) {
+      Error(Kind::kConsistency, span,
+            "the models of one goal train together, but '" + methods_.model + "' and '" +
+                first.model + "' differ in '" + what + "'")
+          .With({other, "the other is here"})
+          .Fix("write the same in both");
+    };
+    if (!SameForm(first.sample, methods_.sample)) {
+      differs("sample", methods_.sample.span, first.sample.span);
+    }
+    const bool same_phases =
+        std::equal(first.phases.begin(), first.phases.end(), methods_.phases.begin(),
+                   methods_.phases.end(), [](const Phase& a, const Phase& b) {
+                     return a.name == b.name && a.epochs == b.epochs && a.steps == b.steps &&
+                            a.eval_every == b.eval_every &&
+                            a.checkpoint_every == b.checkpoint_every;
+                   });
+    if (!same_phases) differs("phases", methods_.phases.front().span, first.phases.front().span);
+    if (first.seed != methods_.seed) differs("seed", methods_.span, first.span);
   }
 
   void CheckPhases() {
@@ -328,6 +355,7 @@ class Verifier {
     }
   }
 
+  const Module& module_;
   const l3::Module& spec_;
   const Methods& methods_;
   const l3::Model& model_;

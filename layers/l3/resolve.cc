@@ -1,6 +1,7 @@
 #include "layers/l3/resolve.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -28,6 +29,7 @@ class Resolver {
       : symbols_(module), diagnostics_(diagnostics) {}
 
   bool ok() const { return ok_; }
+  bool IsModel(const std::string& name) const { return symbols_.FindModel(name) != nullptr; }
 
   void Resolve(Ref& ref, Place place) {
     if (!ref.arguments.empty()) return ResolveApplication(ref);
@@ -180,16 +182,53 @@ Ref ReferenceOf(const Expr& expr) {
   return ref;
 }
 
+// `judge(generate.out)` in an expression is a model applied, not a function: the call as a
+// reference. Nothing when an argument is no reference.
+std::optional<Ref> ApplicationOf(const Expr& expr) {
+  if (expr.kind == Expr::Kind::kReference) return ReferenceOf(expr);
+  if (expr.kind != Expr::Kind::kCall) return std::nullopt;
+  Ref ref;
+  ref.owner = expr.name;
+  ref.member = "out";
+  ref.span = expr.span;
+  for (const Expr& arg : expr.args) {
+    auto argument = ApplicationOf(arg);
+    if (!argument) return std::nullopt;
+    ref.arguments.push_back(*std::move(argument));
+  }
+  return ref;
+}
+
+// Replaces models that are applied by references, printed as they are written.
+void FindApplications(Expr& expr, const Resolver& resolver, std::map<std::string, Ref>& found) {
+  if (expr.kind == Expr::Kind::kCall && resolver.IsModel(expr.name) && !expr.args.empty()) {
+    if (auto ref = ApplicationOf(expr)) {
+      expr.kind = Expr::Kind::kReference;
+      expr.name = PrintRef(*ref);
+      expr.args.clear();
+      expr.labels.clear();
+      expr.height = 1;
+      found.emplace(expr.name, *std::move(ref));
+      return;
+    }
+  }
+  for (Expr& arg : expr.args) FindApplications(arg, resolver, found);
+}
+
 void ResolveTerm(Term& term, Resolver& resolver, support::Diagnostics& diagnostics) {
   for (Ref& ref : term.reads) resolver.Resolve(ref, Place::kRead);
   if (!term.value || !resolver.ok()) return;
+  std::map<std::string, Ref> applications;
+  FindApplications(*term.value, resolver, applications);
   std::set<std::string> known;
   for (const Ref& ref : term.reads) known.insert(PrintRef(ref));
   ForEachReference(*term.value, [&](const Expr& expr) {
-    Ref ref = ReferenceOf(expr);
+    if (known.count(expr.name) > 0) return;
+    const auto applied = applications.find(expr.name);
+    Ref ref = applied == applications.end() ? ReferenceOf(expr) : applied->second;
     resolver.Resolve(ref, Place::kRead);
     // A constraint reads what it mentions; a custom loss mentions only what it reads.
-    if (known.count(expr.name) > 0 || !resolver.ok()) return;
+    if (!resolver.ok()) return;
     if (term.kind == LossKind::kConstraint) {
       known.insert(expr.name);
       term.reads.push_back(std::move(ref));

@@ -16,6 +16,7 @@
 #include "layers/l1/verify.h"
 #include "layers/l2/lower.h"
 #include "layers/l2/verify.h"
+#include "layers/l3/inline.h"
 #include "layers/l3/parse.h"
 #include "layers/l3/print.h"
 #include "layers/l3/verify.h"
@@ -134,7 +135,8 @@ bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) 
   switch (layer) {
     case Layer::kL3:
       l3_ = l3::Parse(source, diagnostics_);
-      return Succeeds(l3_ && l3::Verify(*l3_, diagnostics_));
+      return Succeeds(l3_ && l3::InlineFiles(*l3_, ReadBeside(), diagnostics_) &&
+                      l3::Verify(*l3_, diagnostics_));
     case Layer::kL2:
       l2_ = l2::ParseModule(source, diagnostics_);
       return Succeeds(l2_ && l2::Verify(*l2_, diagnostics_));
@@ -146,6 +148,16 @@ bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) 
       return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_));
   }
   return false;
+}
+
+l3::ReadText Compilation::ReadBeside() const {
+  const fs::path folder = fs::path(options_.file).parent_path();
+  return [folder](const std::string& path) -> std::optional<std::string> {
+    support::Diagnostics unread;
+    auto source = support::SourceFile::Read((folder / path).string(), unread);
+    if (!source) return std::nullopt;
+    return std::string(source->text());
+  };
 }
 
 bool Compilation::LowerTo(Layer target) {
@@ -187,6 +199,7 @@ bool Compilation::LowerSpec() {
   Timer timer(timings_, "l3->l2");
   l2::LowerConstraints constraints;
   constraints.rows = TrainRows();
+  if (options_.pick) constraints.pick = static_cast<size_t>(*options_.pick);
   search::LoweringResult<l2::Module> result =
       l2::LowerToL2(*l3_, constraints, SearchOptions(options_));
   explanations_.push_back(std::move(result.explanation));

@@ -13,6 +13,7 @@
 #include "layers/l1/ir.h"
 #include "layers/l1/lower.h"
 #include "layers/l2/ir.h"
+#include "layers/l3/inline.h"
 #include "layers/l3/ir.h"
 #include "layers/search/lowering.h"
 #include "layers/support/diagnostics.h"
@@ -52,6 +53,7 @@ class Compilation {
  private:
   // Parses and verifies `text` as `layer`; it becomes the program that is lowered next.
   bool Enter(Layer layer, std::unique_ptr<support::SourceFile> text);
+  l3::ReadText ReadBeside() const;  // of files that the specification names
   bool LowerSpec();       // l3 → l2
   bool LowerMethod();     // l2 → l1
   bool LowerPlacement();  // l1 → l0

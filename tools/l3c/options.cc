@@ -111,7 +111,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   std::vector<std::string> data, force, budget;
   std::string to, color = "auto", diagnostics = "text";
   uint64_t seed = 0;
-  int64_t epochs = 0, steps = 0;
+  int64_t epochs = 0, steps = 0, pick = 0;
 
   CLI::App app(kDescription, "l3c");
   app.footer(kExamples);
@@ -154,6 +154,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
     command->add_option("--steps", steps, "Train this many steps in all")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    command->add_option("--pick", pick, "Of a pareto goal: the point of its front to train for")
+        ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
     command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   };
   auto add_execution_options = [&](CLI::App* command) {
@@ -281,6 +283,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--seed")) options.seed = seed;
     if (given("--epochs")) options.epochs = epochs;
     if (given("--steps")) options.steps = steps;
+    if (given("--pick")) options.pick = pick;
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";
       return {std::nullopt, 2};

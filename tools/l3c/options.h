@@ -33,6 +33,7 @@ struct Options {
   std::optional<Layer> to;                    // --to LAYER
   std::optional<int64_t> epochs;              // --epochs N
   std::optional<int64_t> steps;               // --steps N
+  std::optional<int64_t> pick;                // --pick N
   bool synthetic = false;                     // --synthetic
   std::string output;                         // -o PATH
   bool overwrite = false;                     // --overwrite

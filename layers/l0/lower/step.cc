@@ -68,8 +68,9 @@ class Merger {
   bool RunStage(const l1::Stage& stage, const l1::Reference& link) {
     std::map<std::string, BufferContent> buffers;
     if (stage.samples) step_.sampling = stage.sampling;
-    for (size_t i = 0; i < stage.params.size(); ++i) {
-      if (i < forwarded_.size()) buffers[stage.params[i].name] = forwarded_[i];
+    const std::vector<BufferContent> given = forwarded_[stage.name];
+    for (size_t i = 0; i < stage.params.size() && i < given.size(); ++i) {
+      buffers[stage.params[i].name] = given[i];
     }
     for (const l1::Statement& s : stage.body) {
       switch (s.kind) {
@@ -83,18 +84,23 @@ class Merger {
           buffers[s.buffer] = buffers[s.source];
           break;
         case l1::StatementKind::kForward:
-          forwarded_.clear();
-          for (const std::string& b : s.buffers) forwarded_.push_back(buffers[b]);
+        {
+          std::vector<BufferContent>& handed = forwarded_[s.target];
+          handed.clear();
+          for (const std::string& b : s.buffers) handed.push_back(buffers[b]);
+        }
           break;
         case l1::StatementKind::kDrop:
           break;
       }
     }
-    for (const BufferContent& content : forwarded_) {
-      if (content.filled) continue;
-      diagnostics_.Error(Kind::kSafety, link.span,
-                         "stage '" + stage.name + "' forwards a buffer that nothing has filled");
-      return false;
+    for (const auto& [target, handed] : forwarded_) {
+      for (const BufferContent& content : handed) {
+        if (content.filled) continue;
+        diagnostics_.Error(Kind::kSafety, link.span,
+                           "stage '" + stage.name + "' forwards a buffer that nothing has filled");
+        return false;
+      }
     }
     return true;
   }
@@ -131,16 +137,17 @@ class Merger {
 
   bool RunGraph(const l1::TensorGraph& graph, const l1::Reference& link) {
     std::vector<NodeId> values(graph.graph.size(), 0);
+    const std::vector<BufferContent>& given = forwarded_[graph.name];
     for (size_t i = 0; i < graph.args.size(); ++i) {
       const NodeId id = *graph.graph.Find(graph.args[i]);
-      if (i >= forwarded_.size()) {
+      if (i >= given.size()) {
         diagnostics_.Error(
             Kind::kSafety, link.span,
             "nothing is forwarded to argument '" + graph.args[i] + "' of '" + graph.name + "'");
         return false;
       }
       const tensor::Node& node = graph.graph.node(id);
-      values[id] = Field(forwarded_[i], node);
+      values[id] = Field(given[i], node);
     }
     for (NodeId id : graph.graph.inputs()) {
       const std::string& name = graph.graph.node(id).name;
@@ -240,7 +247,7 @@ class Merger {
   std::map<std::string, uint32_t> state_index_;
   Graph merged_;
   Step step_;
-  std::vector<BufferContent> forwarded_;  // to the next link
+  std::map<std::string, std::vector<BufferContent>> forwarded_;  // by receiver
   std::map<std::string, NodeId> fields_;  // of the sampled data
   std::map<uint32_t, NodeId> current_;    // value of each state field so far
   std::map<uint32_t, bool> changed_;
