@@ -9,11 +9,11 @@
 #include "layers/l1/graph_part.h"
 #include "layers/l1/naming.h"
 #include "layers/l1/place.h"
+#include "layers/l2/backward.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/inputs.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/updates.h"
-#include "layers/tensor/differentiate.h"
 
 namespace l3c::l1 {
 namespace {
@@ -177,10 +177,10 @@ class Lowering {
     }
     has_test_ = info_->rows.contains("test") && info_->rows.at("test") > 0;
 
-    const int64_t total_steps = l2::TotalSteps(methods_, rows->second);
+    total_steps_ = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
       updates_.push_back(
-          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps));
+          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps_));
     }
     for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t);
     BuildEvalGraph();
@@ -229,14 +229,22 @@ class Lowering {
     for (const Compute& other : train_) {
       if (other.name == compute.name) compute.name += compute.suffix;
     }
-    Graph graph = forward_.graph;
-    compute.metrics = AddMetricOutputs(graph, {forward_.metrics[turn.first_metric]});
-    std::vector<NodeId> ids;
-    graph = tensor::ExpandDerived(graph, ids);
-    NameValues(graph);
-    std::vector<NodeId> parameters;
-    for (size_t p : turn.parameters) parameters.push_back(ids[forward_.parameter_nodes[p]]);
-    const tensor::Gradients gradients = tensor::Differentiate(graph, ids[turn.loss], parameters);
+    l2::ForwardGraph forward = forward_;
+    compute.metrics = AddMetricOutputs(forward.graph, {forward_.metrics[turn.first_metric]});
+    l2::BackwardGraph backward(forward, t, seed_, total_steps_);
+    NameValues(backward.graph());
+    std::map<size_t, std::vector<size_t>> by_model;
+    for (size_t p : turn.parameters) by_model[forward_.parameter_models[p]].push_back(p);
+    for (const auto& [model, own] : by_model) {
+      const l2::Methods& methods = module_.methods[model];
+      const auto directions = l2::FindBackward(methods.backward.name)
+                                  ->direct(backward, {&methods.backward, &methods, model, own});
+      for (size_t i = 0; i < own.size(); ++i) {
+        backward.graph().AddOutput(GradientName(own[i]), directions[i]);
+      }
+    }
+    backward.Settle();
+    Graph graph = backward.graph();
     NameValues(graph);
     GraphPart part;
     part.outputs = OutputsOf(graph, compute.metrics);
@@ -252,7 +260,10 @@ class Lowering {
     std::map<size_t, bool> updated;
     for (size_t i = 0; i < turn.parameters.size(); ++i) {
       const size_t p = turn.parameters[i];
-      part.outputs.push_back({forward_.parameters[p].name + "_grad", gradients.nodes[i]});
+      const std::string name = GradientName(p);
+      const auto same = [&](const tensor::Output& o) { return o.name == name; };
+      part.outputs.push_back(
+          *std::find_if(graph.outputs().begin(), graph.outputs().end(), same));
       updated[forward_.parameter_models[p]] = true;
     }
     for (const auto& [model, yes] : updated) {
@@ -261,6 +272,10 @@ class Lowering {
     }
     Finish(graph, part, /*with_mask=*/!drop_last_, compute);
     train_.push_back(std::move(compute));
+  }
+
+  std::string GradientName(size_t parameter) const {
+    return forward_.parameters[parameter].name + "_grad";
   }
 
   static std::string MessageName(size_t count) {
@@ -701,6 +716,7 @@ class Lowering {
   std::string data_name_;
   const DatasetInfo* info_ = nullptr;
   uint64_t seed_ = 0;
+  int64_t total_steps_ = 1;
   l2::ForwardGraph forward_;             // in training
   l2::ForwardGraph evaluation_;          // of the same fields and parameters
   std::vector<std::string> state_read_;  // of the updates, by evaluation

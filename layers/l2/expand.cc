@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "layers/l2/algebra.h"
+#include "layers/l2/backward.h"
 #include "layers/l2/expression.h"
 #include "layers/l2/infer.h"
 #include "layers/l2/inputs.h"
@@ -58,6 +59,7 @@ class Expander {
     NodeId output = 0;
     std::optional<NodeId> log_output;
     std::vector<NodeId> activations;  // the results of its stages
+    std::vector<NodeId> values;       // by node of the network
   };
 
   bool Reads(const std::string& model) const {
@@ -70,6 +72,7 @@ class Expander {
     if (!options_.training) return false;
     for (const Methods& methods : module_.methods) {
       if (!Reads(methods.model)) continue;
+      if (l2::DrawsRandomNumbers(methods.backward)) return true;
       for (size_t i = 1; i < methods.infer.nodes.size(); ++i) {
         if (EntryOf(methods.infer.nodes[i]).expand_random) return true;
       }
@@ -150,7 +153,14 @@ class Expander {
     const std::string key = KeyOf(ref);
     if (const auto known = applied_.find(key); known != applied_.end()) return known->second;
     const NodeId input = InputOf(model, ref.arguments.empty() ? model.in : ref.arguments);
-    return applied_[key] = ExpandInfer(*module_.FindMethods(model.name), input);
+    const Methods& methods = *module_.FindMethods(model.name);
+    const Applied& applied = applied_[key] = ExpandInfer(methods, input);
+    if (key == model.name + ".out") {
+      const size_t index = static_cast<size_t>(&methods - module_.methods.data());
+      result_.networks[index] = {applied.output, applied.log_output, applied.values,
+                                 first_parameter_.at(model.name)};
+    }
+    return applied;
   }
 
   // A reference by what it is computed from: `m(in)` is `m.out`, whatever of m is asked for.
@@ -211,7 +221,10 @@ class Expander {
       if (entry.is_stage && node.inputs[0] != 0) applied.activations.push_back(operands[0]);
       const auto parameters = std::span(result_.parameter_nodes)
                                   .subspan(first + ranges[i].first, ranges[i].second);
-      if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
+      if (entry.expand_surrogate && options_.training && TakesSurrogates(methods.backward)) {
+        values.push_back(entry.expand_surrogate(g_, node.form, operands,
+                                                SurrogateOf(methods.backward)));
+      } else if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
         const NodeId key = RandomKey(Prefix(methods) + node.name);
         values.push_back(entry.expand_random(g_, node.form, operands, parameters, key));
       } else {
@@ -226,6 +239,7 @@ class Expander {
       if (made && !g_.Find(name)) g_.Rename(values[i], name);
     }
     applied.output = values[infer.output];
+    applied.values = values;
     applied.activations.push_back(applied.output);
     return applied;
   }
@@ -237,12 +251,14 @@ class Expander {
     metric_prefix_ = result_.turns.empty() ? "" : turn.name + "_";
     result_.metrics.push_back({metric_prefix_ + "loss", 0, rows_});
     std::optional<NodeId> total;
+    row_loss_.reset();
     for (const ObjectiveTerm& term : turn.terms) {
       NodeId value = ExpandTerm(term);
       if (term.weight != 1) value = g_.Binary(Op::kMul, value, g_.Const(term.weight));
       total = total ? g_.Binary(Op::kAdd, *total, value) : value;
     }
     nodes.loss = *total;
+    nodes.row_loss = row_loss_;
     for (size_t p = 0; p < result_.parameters.size(); ++p) {
       const std::string& owner = module_.methods[result_.parameter_models[p]].model;
       const auto& updates = turn.updates;
@@ -327,6 +343,8 @@ class Expander {
                      [&](const LossChoice& loss) { return loss.term == term.choice; });
     const LossRows rows = FindLoss(choice->form.name)->expand(g_, choice->form, operands);
     if (operands.target_is_label) AddAccuracy(operands);
+    const NodeId weighed = TimesConstant(g_, rows.loss, term.weight);
+    row_loss_ = row_loss_ ? Add(g_, *row_loss_, weighed) : weighed;
     return MeanOverRows(rows);
   }
 
@@ -461,6 +479,7 @@ class Expander {
   std::map<std::string, size_t> first_parameter_;  // of each model, into result_.parameters
   std::map<std::string, Applied> applied_;         // by what each application computes
   std::string metric_prefix_;
+  std::optional<NodeId> row_loss_;  // of the turn
   NodeId rows_ = 0;  // Σ mask
 };
 

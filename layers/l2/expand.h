@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,10 +46,20 @@ struct MetricNodes {
   tensor::NodeId denominator = 0;  // f32 []
 };
 
+// What a model makes of its own input.
+struct NetworkNodes {
+  tensor::NodeId output = 0;
+  std::optional<tensor::NodeId> log_output;  // where it ends in a distribution
+  std::vector<tensor::NodeId> values;        // by node of the network
+  size_t first_parameter = 0;                // of the model's, in ForwardGraph::parameters
+};
+
 // What a turn of the goal minimises, and whose parameters it changes.
 struct TurnNodes {
   std::string name;                // objective.h
   tensor::NodeId loss = 0;         // f32 []
+  // f32 [batch]: the weighted sum of the terms that compare outputs row by row; none: no such term.
+  std::optional<tensor::NodeId> row_loss;
   std::vector<size_t> parameters;  // indices of those that it updates, ascending
   size_t first_metric = 0;         // its metrics: a range of ForwardGraph::metrics, its loss first
   size_t metric_count = 0;
@@ -73,6 +84,7 @@ struct ForwardGraph {
   tensor::NodeId output = 0;  // of the model of `methods`, [batch, …]
   tensor::NodeId loss = 0;    // of the first turn
   std::vector<TurnNodes> turns;
+  std::map<size_t, NetworkNodes> networks;  // by index into Module::methods
   // Named "loss" and "accuracy" for the first turn, and with the turn's name before it for others.
   std::vector<MetricNodes> metrics;
 };

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layers/l2/backward.h"
 #include "layers/l2/infer_methods.h"
 #include "layers/l2/layers.h"
 #include "layers/l2/losses.h"
@@ -27,7 +28,7 @@ std::vector<std::string_view> ReservedNames(Family family) {
     case Family::kCurriculum:
       return {};
     case Family::kBackward:
-      return {"evolution", "dfa", "reinforce", "straight_through", "zeroth_order", "hybrid"};
+      return {};
     case Family::kUpdate:
       return {};
     case Family::kLoss:
@@ -438,8 +439,10 @@ const Entry* FindEntry(Family family, std::string_view name) {
   switch (family) {
     case Family::kSample:
       return among(SampleEntries());
-    case Family::kBackward:
-      return among(BackwardEntries());
+    case Family::kBackward: {
+      const BackwardEntry* backward = FindBackward(name);
+      return backward != nullptr ? &backward->form : nullptr;
+    }
     case Family::kNorm:
       return among(NormKinds());
     case Family::kCurriculum:
@@ -471,7 +474,7 @@ std::vector<std::string> EntryNames(Family family) {
       for (const Entry& e : SampleEntries()) names.push_back(e.name);
       break;
     case Family::kBackward:
-      for (const Entry& e : BackwardEntries()) names.push_back(e.name);
+      for (const BackwardEntry& e : AllBackwardMethods()) names.push_back(e.form.name);
       break;
     case Family::kNorm:
       for (const Entry& e : NormKinds()) names.push_back(e.name);

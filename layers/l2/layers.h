@@ -45,6 +45,11 @@ struct LayerEntry {
                                std::span<const tensor::NodeId> operands,
                                std::span<const tensor::NodeId> parameters, tensor::NodeId key)>
       expand_random;
+  // Entries that are flat almost everywhere: the same values with the slope of a surrogate
+  // ("identity", "clipped": backward_straight_through.cc). Null for all others.
+  std::function<tensor::NodeId(tensor::Graph& graph, const Form&,
+                               std::span<const tensor::NodeId> operands, const std::string& kind)>
+      expand_surrogate;
   // Entries that read the parameters of another layer, which their first argument names, and have
   // none of their own: the shape rule in place of `shape`.
   std::function<std::optional<Shape>(const Form&, std::span<const Shape> operands,

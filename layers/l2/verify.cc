@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "layers/l2/backward.h"
 #include "layers/l2/estimate.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/infer.h"
@@ -228,14 +229,7 @@ class Verifier {
   }
 
   void CheckBackward() {
-    const Form& backward = methods_.backward;
-    if (backward.Word(0) == "forward") {
-      Error(Kind::kConsistency, backward.span,
-            "forward mode needs one pass for each of " +
-                PrintInteger(ParameterCount(methods_.infer)) + " parameters")
-          .Label("not supported for training")
-          .Fix("write autodiff(mode: reverse)");
-    }
+    l2::CheckBackward(methods_.backward, module_, methods_, diagnostics_);
     if (ParameterCount(methods_.infer) == 0) {
       Error(Kind::kConsistency, methods_.infer.form.span,
             "the network has no parameters, so there is nothing to differentiate for")
