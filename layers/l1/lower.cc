@@ -169,13 +169,18 @@ class Lowering {
     }
     info_ = &info->second;
     const auto rows = info_->rows.find("train");
-    if (rows == info_->rows.end() || rows->second < (drop_last_ ? batch_ : 1)) {
-      const int64_t count = rows == info_->rows.end() ? 0 : rows->second;
+    const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
+    const int64_t samples =
+        rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
+    if (samples < (drop_last_ ? batch_ : 1)) {
+      const int64_t count = samples;
       return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
                       " rows to train on, and a batch has " + std::to_string(batch_),
                   "make the batch smaller", methods_.sample.span);
     }
-    has_test_ = info_->rows.contains("test") && info_->rows.at("test") > 0;
+    l2::SamplePlan evaluated = plan;
+    evaluated.shards = 1;
+    has_test_ = info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0;
 
     total_steps_ = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
@@ -574,7 +579,19 @@ class Lowering {
     stage.sampling.kind = split == "train" ? SampleKind::kEpochShuffle : SampleKind::kSequential;
     stage.sampling.data = data_name_;
     stage.sampling.split = split;
-    stage.sampling.rows = info_->rows.at(split);
+    const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
+    const bool training = split == "train";
+    l2::SamplePlan evaluated = plan;
+    evaluated.shards = 1;
+    stage.sampling.rows = l2::SamplesOf(training ? plan : evaluated, info_->rows.at(split));
+    stage.sampling.window = plan.window;
+    stage.sampling.stride = plan.stride;
+    if (training) {
+      stage.sampling.shards = plan.shards;
+      stage.sampling.buffer = plan.buffer;
+      stage.sampling.recent = plan.recent;
+      if (plan.replay) stage.sampling.kind = SampleKind::kReplay;
+    }
     stage.sampling.batch = batch_;
     stage.sampling.drop_last = drop_last;
     std::vector<Statement> reads, forwards;

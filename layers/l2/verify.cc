@@ -297,6 +297,7 @@ class Verifier {
           .Fix("declare the fields in one data declaration");
       return;
     }
+    l2::CheckSample(methods_.sample, spec_, fields, diagnostics_);
     CheckTogether();
   }
 

@@ -184,7 +184,13 @@ class Assembler {
     }
     sampler.split = step.sampling.split;
     sampler.kind = step.sampling.kind == l1::SampleKind::kEpochShuffle ? SampleKind::kEpochShuffle
+                   : step.sampling.kind == l1::SampleKind::kReplay     ? SampleKind::kReplay
                                                                        : SampleKind::kSequential;
+    sampler.window = step.sampling.window;
+    sampler.stride = step.sampling.stride;
+    sampler.shards = step.sampling.shards;
+    sampler.buffer = step.sampling.buffer;
+    sampler.recent = step.sampling.recent;
     sampler.batch = step.sampling.batch;
     sampler.samples = step.sampling.rows;
     sampler.drop_last = step.sampling.drop_last;
