@@ -59,6 +59,12 @@ class Assembler {
       }
     }
     for (const l1::Metric& metric : program_.schedule.metrics) {
+      // Phases that differ in what they update report the same sums from graphs of their own.
+      const auto same = [&](const Metric& m) {
+        return m.name == metric.name && m.split == metric.split &&
+               m.numerator == metric.numerator && m.denominator == metric.denominator;
+      };
+      if (std::any_of(plan.metrics.begin(), plan.metrics.end(), same)) continue;
       plan.metrics.push_back(
           {metric.name, metric.split, metric.numerator, metric.denominator, metric.span});
     }
