@@ -518,11 +518,7 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
   std::vector<uint32_t> goals;
   for (const Ref& r : wanted) {
     if (r.step == Proof::kNone) continue;
-    goals.push_back(r.step);
-    if (!r.reversed) continue;
-    Draft turned{Kind::kChain, Reversed(drafts_[r.step].claim), Proof::kNone, {r}};
-    goals.back() = static_cast<uint32_t>(drafts_.size());
-    drafts_.push_back(std::move(turned));
+    if (std::find(goals.begin(), goals.end(), r.step) == goals.end()) goals.push_back(r.step);
   }
   // What the goals rest on. Steps come after what they use, so one pass backwards finds it.
   std::vector<uint32_t> uses(drafts_.size(), 0);

@@ -68,6 +68,9 @@ bool Loader::IncludeCommand(uint32_t n) {
   terms_.reset();
   for (Printed& p : loaded.printed) result_.printed.push_back(std::move(p));
   for (RunReport& r : loaded.reports) result_.reports.push_back(std::move(r));
+  result_.proven_checks += loaded.proven_checks;
+  result_.proof_steps += loaded.proof_steps;
+  for (std::string& why : loaded.unproven_checks) result_.unproven_checks.push_back(std::move(why));
   result_.status = std::move(loaded.status);
   return result_.status.ok;
 }

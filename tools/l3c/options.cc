@@ -212,6 +212,11 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       ->required();
   egraph_run->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
   egraph_run->add_flag("--stats", options.stats, "Each run's steps and matches, to standard error");
+  egraph_run->add_flag("--proofs", options.proofs,
+                       "Keep what proofs need; prove every check and verify the proof");
+  egraph_run->add_option("--why-not", options.why_not,
+                         "Two terms A B: at the end, say what kept each rule from making them equal")
+      ->expected(2);
   egraph_run->add_option("--threads", options.threads,
                          "Threads to search with (default: one); never changes a result")
       ->check(CLI::Range(1, 1024));

@@ -44,6 +44,8 @@ struct Options {
   bool json = false;                          // --json
   bool timings = false;                       // --timings
   bool stats = false;                         // --stats
+  bool proofs = false;                        // --proofs
+  std::vector<std::string> why_not;           // --why-not A B
   std::string fact_directory;                 // --fact-directory DIR
   uint64_t max_bytes = uint64_t{16} << 30;    // --max-bytes N
   std::optional<uint64_t> max_nodes;          // --max-nodes N
