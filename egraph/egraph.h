@@ -441,7 +441,7 @@ class EGraph {
     size_t sorts, functions, primitives, rulesets, rules;
     size_t large_ints, floats, strings, string_bytes;
     ContainerPool::Mark containers;
-    size_t classes, classes_capacity, unions;
+    size_t classes, classes_capacity, unions, unions_capacity;
     std::vector<uint32_t> dirty_classes;
     bool defer_unions;
     std::vector<UnionRecord> deferred_unions;

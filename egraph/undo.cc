@@ -29,6 +29,7 @@ void EGraph::Push() {
   level.classes = class_sorts_.size();
   level.classes_capacity = class_sorts_.capacity();
   level.unions = unions_.size();
+  level.unions_capacity = unions_.capacity();
   level.dirty_classes = dirty_classes_;
   level.defer_unions = defer_unions_;
   level.deferred_unions = deferred_unions_;
@@ -93,6 +94,13 @@ void EGraph::Pop() {
   union_find_.Pop();
   class_sorts_.Truncate(level.classes, level.classes_capacity);
   unions_.resize(level.unions);
+  // Byte budgets count room, and shall end a later run where they would have.
+  if (unions_.capacity() != level.unions_capacity) {
+    std::vector<UnionRecord> shorter;
+    shorter.reserve(level.unions_capacity);
+    shorter.assign(unions_.begin(), unions_.end());
+    unions_ = std::move(shorter);
+  }
   dirty_classes_ = std::move(level.dirty_classes);
   defer_unions_ = level.defer_unions;
   deferred_unions_ = std::move(level.deferred_unions);
