@@ -36,6 +36,8 @@ void EGraph::Push() {
   level.live_rows = live_rows_;
   level.clock = clock_;
   level.rule_clock = rule_clock_;
+  level.histories = histories_;
+  level.schedulers = schedulers_;
   level.numerics = numerics_;
   level.failure = failure_;
   if (proof_log_) level.proof_log = proof_log_->mark();
@@ -80,6 +82,11 @@ void EGraph::Pop() {
   ruleset_combined_.resize(level.rulesets);
   rules_.resize(level.rules);
   rule_clock_ = std::move(level.rule_clock);
+  histories_ = std::move(level.histories);
+  schedulers_ = std::move(level.schedulers);
+  absl::erase_if(scheduler_by_name_,
+                 [this](const auto& entry) { return entry.second.index >= schedulers_.size(); });
+  search_cache_.Drop();
 
   for (; large_ints_.size() > level.large_ints; large_ints_.pop_back()) {
     large_int_index_.erase(large_ints_.back());
