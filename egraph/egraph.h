@@ -435,7 +435,7 @@ class EGraph {
   std::vector<std::shared_ptr<const Rule>> rules_;  // shared by copies of the graph
   NameMap<SortId> sort_by_name_;
   NameMap<FunctionId> function_by_name_;
-  std::vector<RuleHistory> histories_;               // by rule
+  std::vector<RuleHistory> histories_;  // by rule
   std::vector<Scheduler> schedulers_;
   NameMap<RulesetId> ruleset_by_name_;
   NameMap<SchedulerId> scheduler_by_name_;
@@ -469,6 +469,7 @@ class EGraph {
   RuleId current_rule_ = kInitial;
   bool in_action_ = false;
   std::optional<std::string> failure_;
+  SearchCacheHolder search_cache_;
   uint64_t epoch_ = 0;  // unlike the number of unions, it only grows: see CanonicalContainer()
 
   // What was there at each Push(), and what has been overwritten since the first.
@@ -476,7 +477,7 @@ class EGraph {
     size_t sorts, functions, primitives, rulesets, rules;
     size_t large_ints, floats, strings, string_bytes;
     ContainerPool::Mark containers;
-    size_t classes, classes_capacity, unions;
+    size_t classes, classes_capacity, unions, unions_capacity;
     std::vector<uint32_t> dirty_classes;
     bool defer_unions;
     std::vector<UnionRecord> deferred_unions;
@@ -493,7 +494,6 @@ class EGraph {
   std::vector<Level> levels_;
   std::vector<std::pair<std::string, std::optional<Global>>> old_globals_;
   std::vector<std::pair<FunctionId, bool>> old_hidden_;
-  SearchCacheHolder search_cache_;
 };
 
 // Declares the primitives of the base sorts (primitives.cc); every graph has them.

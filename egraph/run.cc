@@ -145,8 +145,7 @@ class Engine {
     const uint64_t clock = ++graph_.clock_;
     if (const ProofLog* log = graph_.proof_log()) search_time_ = log->now();
     for (Table& table : graph_.tables_) table.Mark(clock);
-    Scheduler* scheduler =
-        scheduler_id.valid() ? &graph_.schedulers_[scheduler_id.index] : nullptr;
+    Scheduler* scheduler = scheduler_id.valid() ? &graph_.schedulers_[scheduler_id.index] : nullptr;
     if (scheduler != nullptr) scheduler->BeginStep();
 
     const uint64_t version = graph_.version();
@@ -157,7 +156,8 @@ class Engine {
     if (!stopped_) {
       for (size_t i = 0; i < found_.size(); ++i) {
         if (!Apply(found_[i])) {
-          for (; i < found_.size(); ++i) graph_.histories_[found_[i].rule.index].stopped_by = stopped_;
+          for (; i < found_.size(); ++i)
+            graph_.histories_[found_[i].rule.index].stopped_by = stopped_;
           break;
         }
         graph_.rule_clock_[found_[i].rule.index] = clock;
@@ -204,11 +204,10 @@ class Engine {
     for (RuleId id : rules) {
       if (scheduler != nullptr && scheduler->BannedFor(id) != 0) continue;
       const KeptSlots& kept = search_.Kept(id);
-      const uint64_t limit = scheduler == nullptr ? JoinForest::kNoLimit : scheduler->MatchLimit(id);
+      const uint64_t limit =
+          scheduler == nullptr ? JoinForest::kNoLimit : scheduler->MatchLimit(id);
       // Matches without values differ in nothing: one is enough.
-      const uint64_t stop_at = kept.alike                      ? 1
-                               : limit == JoinForest::kNoLimit ? limit
-                                                               : limit + 1;
+      const uint64_t stop_at = kept.alike ? 1 : limit == JoinForest::kNoLimit ? limit : limit + 1;
       const uint64_t seen = graph_.rules_[id.index]->naive ? 0 : graph_.rule_clock_[id.index];
       graph_.histories_[id.index].last_search = clock;
       graph_.histories_[id.index].stopped_by.reset();
@@ -274,6 +273,16 @@ class Engine {
     return !stopped_;
   }
 
+  // How many of the next `left` matches can be applied in one block: up to the next look at the
+  // costly limits, and only while no other limit can be passed. 0: one at a time.
+  uint32_t BlockSize(uint64_t left) const {
+    if (left < kMinBlock) return 0;
+    const uint64_t count =
+        std::min({uint64_t{BlockRunner::kMatches}, left, kCheckEvery - 1 - applied_ % kCheckEvery});
+    if (graph_.RowCount() + count * blocks_.RowsPerMatch() >= budget_.max_nodes) return 0;
+    return static_cast<uint32_t>(count);
+  }
+
   // False when the run stopped before the last match.
   bool Apply(const Found& found) {
     const Rule& rule = *graph_.rules_[found.rule.index];
@@ -282,6 +291,7 @@ class Engine {
     RuleReport& report = reports_[found.rule.index];
     graph_.current_rule_ = found.rule;
     const std::span<uint32_t> slots = actions_.Slots(rule);
+    const bool in_blocks = found.count >= kMinBlock && width != 0 && blocks_.Begin(rule);
     const uint64_t rows_before = graph_.RowCount();
     uint64_t left = found.count;
     const uint64_t applied_before = applied_;
@@ -289,22 +299,14 @@ class Engine {
       const uint32_t* values = run.data();
       const uint64_t count = std::min<uint64_t>(left, width == 0 ? 1 : run.size() / width);
       left -= count;
-      const bool in_blocks = count >= kMinBlock && blocks_.Begin(rule);
       for (uint64_t m = 0; m < count; ++m, values += width) {
-        if (in_blocks && count - m >= kMinBlock) {
-          // Up to the next look at the costly limits, and while no other limit can be passed.
-          const auto block =
-              static_cast<uint32_t>(std::min({uint64_t{BlockRunner::kMatches}, count - m,
-                                              kCheckEvery - 1 - applied_ % kCheckEvery}));
-          if (block > 1 &&
-              graph_.RowCount() + uint64_t{block} * blocks_.RowsPerMatch() < budget_.max_nodes) {
-            blocks_.Apply(values, block, used);
-            applied_ += block;
-            report.applied += block;
-            m += block - 1;
-            values += size_t{block - 1} * width;
-            continue;
-          }
+        if (const uint32_t block = BlockSize(in_blocks ? count - m : 0); block != 0) {
+          blocks_.Apply(values, block, used);
+          applied_ += block;
+          report.applied += block;
+          m += block - 1;
+          values += (block - 1) * width;
+          continue;
         }
         if (graph_.RowCount() >= budget_.max_nodes) {
           stopped_ = StopReason::kNodeLimit;
@@ -317,7 +319,8 @@ class Engine {
           log->BeginRule(found.rule, slots.first(width), search_time_);
         }
         const bool fine = actions_.Apply(rule);
-        if (log != nullptr) [[unlikely]] log->End();
+        if (log != nullptr) [[unlikely]]
+          log->End();
         if (!fine) {
           stopped_ = StopReason::kFailed;
           return false;

@@ -29,6 +29,7 @@ void EGraph::Push() {
   level.classes = class_sorts_.size();
   level.classes_capacity = class_sorts_.capacity();
   level.unions = unions_.size();
+  level.unions_capacity = unions_.capacity();
   level.dirty_classes = dirty_classes_;
   level.defer_unions = defer_unions_;
   level.deferred_unions = deferred_unions_;
@@ -82,11 +83,10 @@ void EGraph::Pop() {
   rules_.resize(level.rules);
   rule_clock_ = std::move(level.rule_clock);
   histories_ = std::move(level.histories);
-  absl::erase_if(scheduler_by_name_, [&](const auto& entry) {
-    return entry.second.index >= level.schedulers.size();
-  });
   schedulers_ = std::move(level.schedulers);
-  search_cache_.Drop();  // rows, rules and functions get numbers again that they had
+  absl::erase_if(scheduler_by_name_,
+                 [this](const auto& entry) { return entry.second.index >= schedulers_.size(); });
+  search_cache_.Drop();
 
   for (; large_ints_.size() > level.large_ints; large_ints_.pop_back()) {
     large_int_index_.erase(large_ints_.back());
@@ -101,6 +101,13 @@ void EGraph::Pop() {
   union_find_.Pop();
   class_sorts_.Truncate(level.classes, level.classes_capacity);
   unions_.resize(level.unions);
+  // Byte budgets count room, and shall end a later run where they would have.
+  if (unions_.capacity() != level.unions_capacity) {
+    std::vector<UnionRecord> shorter;
+    shorter.reserve(level.unions_capacity);
+    shorter.assign(unions_.begin(), unions_.end());
+    unions_ = std::move(shorter);
+  }
   dirty_classes_ = std::move(level.dirty_classes);
   defer_unions_ = level.defer_unions;
   deferred_unions_ = std::move(level.deferred_unions);
