@@ -695,6 +695,7 @@ bool EGraph::Rebuild() {
 void EGraph::EnableProofs(ProofOptions options) {
   assert(live_rows_ == 0 && union_find_.size() == 0);
   proof_log_.Create(options);
+  search_cache_.Drop();  // what is kept of a match changes
 }
 
 // --- Reading

@@ -199,16 +199,16 @@ class Engine {
     size_t number = 0;
     for (RuleId id : rules) {
       if (scheduler != nullptr && scheduler->BannedFor(id) != 0) continue;
-      const Used& used = UsedSlots(id);
+      const KeptSlots& kept = search_.Kept(id);
       const uint64_t limit = scheduler == nullptr ? JoinForest::kNoLimit : scheduler->MatchLimit(id);
       // Matches without values differ in nothing: one is enough.
-      const uint64_t stop_at = used.alike                      ? 1
+      const uint64_t stop_at = kept.alike                      ? 1
                                : limit == JoinForest::kNoLimit ? limit
                                                                : limit + 1;
       const uint64_t seen = graph_.rules_[id.index]->naive ? 0 : graph_.rule_clock_[id.index];
       graph_.histories_[id.index].last_search = clock;
       graph_.histories_[id.index].stopped_by.reset();
-      if (search_.Add(id, seen, used.slots, stop_at)) found_.push_back({id, number++, 0});
+      if (search_.Add(id, seen, stop_at)) found_.push_back({id, number++, 0});
     }
     if (found_.empty()) return;
 
@@ -220,12 +220,12 @@ class Engine {
     limits.threads = budget_.threads;
     const SearchMeter::Stop stop = search_.Run(limits);
     match_bytes_ = 0;
-    size_t kept = 0;
+    size_t matched = 0;
     for (const Found& found : found_) {
-      const Used& used = UsedSlots(found.rule);
+      const KeptSlots& kept = search_.Kept(found.rule);
       uint64_t count = search_.Count(found.number);
-      match_bytes_ += count * used.slots.size() * sizeof(uint32_t);
-      if (used.alike) count = std::min<uint64_t>(count, 1);
+      match_bytes_ += count * kept.slots.size() * sizeof(uint32_t);
+      if (kept.alike) count = std::min<uint64_t>(count, 1);
       matches_ += count;
       RuleHistory& history = graph_.histories_[found.rule.index];
       history.matches += count;
@@ -241,11 +241,11 @@ class Engine {
         graph_.rule_clock_[found.rule.index] = clock;
         continue;
       }
-      found_[kept++] = {found.rule, found.number, count};
+      found_[matched++] = {found.rule, found.number, count};
     }
     switch (stop) {
       case SearchMeter::Stop::kNone:
-        found_.resize(kept);
+        found_.resize(matched);
         return;
       case SearchMeter::Stop::kMatches:
         stopped_ = StopReason::kMatchLimit;
@@ -270,41 +270,10 @@ class Engine {
     return !stopped_;
   }
 
-  // What is kept of a match: only what the actions read, but for proofs.
-  struct Used {
-    bool known = false;
-    bool alike = false;  // no action reads a slot of the query
-    std::vector<uint32_t> slots;
-  };
-  const Used& UsedSlots(RuleId id) {
-    if (used_slots_.size() <= id.index) used_slots_.resize(graph_.rule_count());
-    Used& entry = used_slots_[id.index];
-    if (entry.known) return entry;
-    entry.known = true;
-    const Rule& rule = *graph_.rules_[id.index];
-    std::vector<uint8_t> used(rule.query.slot_sorts.size(), 0);
-    const auto use = [&](const Operand& operand) {
-      if (!operand.is_constant && operand.bits < used.size()) used[operand.bits] = 1;
-    };
-    for (const Action& action : rule.actions) {
-      for (const Operand& operand : action.args) use(operand);
-      if (action.kind == Action::Kind::kSet || action.kind == Action::Kind::kAddAs) {
-        use(action.value);
-      }
-    }
-    entry.alike = std::find(used.begin(), used.end(), 1) == used.end();
-    // A proof names the values of all variables.
-    if (graph_.proof_log() != nullptr) used.assign(used.size(), 1);
-    for (uint32_t slot = 0; slot < used.size(); ++slot) {
-      if (used[slot]) entry.slots.push_back(slot);
-    }
-    return entry;
-  }
-
   // False when the run stopped before the last match.
   bool Apply(const Found& found) {
     const Rule& rule = *graph_.rules_[found.rule.index];
-    const std::vector<uint32_t>& used = UsedSlots(found.rule).slots;
+    const std::vector<uint32_t>& used = search_.Kept(found.rule).slots;
     const auto width = static_cast<uint32_t>(used.size());
     RuleReport& report = reports_[found.rule.index];
     graph_.current_rule_ = found.rule;
@@ -356,7 +325,6 @@ class Engine {
   uint32_t search_time_ = 0;  // see ProofLog::Application
   bool last_step_idle_ = true;
   std::vector<Found> found_;
-  std::vector<Used> used_slots_;                              // by rule
   std::vector<std::optional<std::vector<RuleId>>> rules_of_;  // by ruleset
   std::vector<RuleReport> reports_;                           // by rule
 };
