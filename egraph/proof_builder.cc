@@ -303,7 +303,7 @@ ProofBuilder::Ref ProofBuilder::Equal(SortId sort, Value x, Value y, uint32_t t)
   const auto met = index_.Meet(x, y, t);
   if (!met) return Fail("two terms that were taken for equal are not");
   const auto [a, b] = *met;
-  const auto path = index_.Path(a, b, t, shortest_);
+  const auto path = index_.Path(a, b, t, way_);
   std::vector<Ref> links;
   if (bank_.OfNode(a) != x) links.push_back(NodeIs(a, x, t));
   for (const ProofIndex::Hop& hop : *path) {
