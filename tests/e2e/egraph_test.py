@@ -78,6 +78,14 @@ class EGraph(L3cTest):
             path = self.write("bad.json", text)
             self.assertIn(message, self.l3c("egraph", "extract", path, code=1).err)
 
+    def test_what_is_no_file_is_refused(self):
+        for command in ("run", "extract"):
+            for path, why in ((self.dir, "it is a folder"), (self.dir / "none", "No such file")):
+                result = self.l3c("egraph", command, path, code=1)
+                self.assertIn("error[environment]: cannot read", result.err)
+                self.assertIn(why, result.err)
+        self.assertIn("is larger than", self.l3c("egraph", "run", "/dev/zero", code=1).err)
+
     def test_chains_as_deep_as_the_graph_is_large(self):
         depth = 20000
         program = self.write("deep.egg", f"""

@@ -1,12 +1,8 @@
 // l3c egraph extract: the cheapest term of an e-graph that a file holds.
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "egraph/extract/exact.h"
@@ -26,19 +22,10 @@ using egraph::SerializedProblem;
 
 // Of the local search, in e-nodes looked at.
 constexpr uint64_t kGreedyWork = 20'000'000;
+// Reading a file takes several times its size.
+constexpr size_t kMaxFileBytes = size_t{2} << 30;
 // A term longer than this is cut off.
 constexpr size_t kMaxTermBytes = 1 << 16;
-
-std::optional<std::string> ReadFile(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path, ignored)) {
-    EnvironmentError("cannot read " + path);
-    return std::nullopt;
-  }
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  return text;
-}
 
 bool Refuse(const std::string& path, const std::string& message) {
   std::cerr << path << ": error: " << message << "\n";
@@ -47,7 +34,7 @@ bool Refuse(const std::string& path, const std::string& message) {
 
 // Prices by operator; those that the file does not name keep the graph's own.
 bool ApplyCosts(const std::string& path, SerializedGraph& graph) {
-  const std::optional<std::string> text = ReadFile(path);
+  const std::optional<std::string> text = ReadFile(path, kMaxFileBytes);
   if (!text) return false;
   const nlohmann::json costs = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!costs.is_object()) return Refuse(path, "expected a JSON object of costs by operator");
@@ -103,7 +90,7 @@ std::string Number(double x) {
 }  // namespace
 
 int EGraphExtract(const Options& options) {
-  const std::optional<std::string> text = ReadFile(options.file);
+  const std::optional<std::string> text = ReadFile(options.file, kMaxFileBytes);
   if (!text) return 1;
   egraph::SerializedResult read = egraph::ReadSerialized(*text, options.file);
   if (!read.ok()) {
