@@ -51,6 +51,9 @@ struct Options {
   std::optional<uint64_t> max_iterations;     // --max-iterations N
   std::string extractor = "exact";            // --extractor tree|greedy|exact
   std::string costs = "file";                 // --costs file|size|FILE
+  size_t top = 1;                             // --top K
+  std::vector<std::string> extract_roots;     // --root CLASS
+  std::vector<std::string> extract_bounds;    // --bound FILE=LIMIT
   std::optional<double> max_seconds;          // --max-seconds S
   std::string dot;                            // --dot PATH
   bool sarif = false;                         // --diagnostics=json
