@@ -56,6 +56,7 @@ struct Options {
   std::vector<std::string> extract_bounds;    // --bound FILE=LIMIT
   std::optional<double> max_seconds;          // --max-seconds S
   std::string dot;                            // --dot PATH
+  std::string to_json;                        // --to-json PATH
   bool sarif = false;                         // --diagnostics=json
   bool color = false;                         // a terminal, unless NO_COLOR or --color=never
 };
