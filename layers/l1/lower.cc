@@ -174,8 +174,7 @@ class Lowering {
 
     const int64_t total_steps = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
-      updates_.push_back(
-          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps));
+      updates_.push_back(l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps));
     }
     for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t);
     BuildEvalGraph();
@@ -209,9 +208,9 @@ class Lowering {
     Graph graph;
     std::vector<NodeId> args;  // of forward_.graph: the fields that it reads, then the mask
     std::vector<MetricOutputs> metrics;
-    std::vector<size_t> models;    // whose parameters it reads
+    std::vector<size_t> models;         // whose parameters it reads
     std::vector<std::string> messages;  // "actor.message", sent when it is done
-    std::string suffix;            // of the buffers that are staged for it
+    std::string suffix;                 // of the buffers that are staged for it
   };
 
   // Everything is named before differentiation, so that a gradient is named after what it is the
@@ -425,8 +424,7 @@ class Lowering {
       actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
     }
     auto reads = [&](const Compute& compute) {
-      return std::find(compute.models.begin(), compute.models.end(), model) !=
-             compute.models.end();
+      return std::find(compute.models.begin(), compute.models.end(), model) != compute.models.end();
     };
     for (const Compute& compute : train_) {
       if (reads(compute)) window.readers.push_back({compute.name, {}});

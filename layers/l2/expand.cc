@@ -162,9 +162,12 @@ class Expander {
 
   // [batch, …InputShape]
   NodeId InputOf(const l3::Model& model, const std::vector<l3::Ref>& inputs) {
-    if (inputs.size() == 1) return AsF32(ValueOf(inputs[0]));
     Shape shape = InputShape(spec_, model);
     shape.insert(shape.begin(), batch_);
+    if (inputs.size() == 1) {
+      const NodeId value = AsF32(ValueOf(inputs[0]));
+      return g_.node(value).shape == shape ? value : g_.Reshape(value, shape);
+    }
     const size_t axis = shape.size() - 1;
     std::optional<NodeId> joined;
     int64_t before = 0;
@@ -370,7 +373,8 @@ class Expander {
         axes.push_back(static_cast<int64_t>(i));
         count *= static_cast<double>(places[i]);
       }
-      const NodeId share = g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
+      const NodeId share =
+          g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
       right = g_.Binary(Op::kMul, share, result_.mask);
     } else {
       right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.mask});

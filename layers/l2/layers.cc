@@ -9,7 +9,8 @@ namespace {
 std::vector<LayerEntry>& Table() {
   static std::vector<LayerEntry> table = [] {
     std::vector<LayerEntry> all;
-    for (auto* family : {LinearLayers, NormLayers, ActivationLayers, SoftmaxLayers, JoinLayers}) {
+    for (auto* family :
+         {LinearLayers, NormLayers, ActivationLayers, PositionsLayers, SoftmaxLayers, JoinLayers}) {
       for (LayerEntry& entry : family()) all.push_back(std::move(entry));
     }
     // Pointers into the table are handed out, so that registering must not move it.

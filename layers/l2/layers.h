@@ -56,6 +56,7 @@ void RegisterLayer(LayerEntry entry);
 std::vector<LayerEntry> LinearLayers();      // layer_linear.cc: linear
 std::vector<LayerEntry> NormLayers();        // layer_norm.cc: norm(layer | rms)
 std::vector<LayerEntry> ActivationLayers();  // layer_activation.cc: relu gelu silu swish
+std::vector<LayerEntry> PositionsLayers();   // layer_positions.cc: positions
 std::vector<LayerEntry> SoftmaxLayers();     // layer_softmax.cc: softmax
 std::vector<LayerEntry> JoinLayers();        // layer_join.cc: the join of a residual
 

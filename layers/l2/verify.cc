@@ -10,6 +10,7 @@
 #include "layers/l2/layers.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
+#include "layers/l2/symmetry.h"
 #include "layers/l2/updates.h"
 #include "layers/l3/domain.h"
 #include "layers/l3/verify.h"
@@ -165,12 +166,33 @@ class Verifier {
           property.kind == Property::Kind::kLatencyBudget) {
         continue;
       }
+      if (property.kind == Property::Kind::kEquivariant) {
+        CheckSymmetry(property);
+        continue;
+      }
       Error(Kind::kConsistency, property.span,
             "no network of the layers supported now can be shown to be '" +
                 std::string(l3::PropertyName(property.kind)) + "'")
           .Label("not supported yet")
           .Fix("leave out the property");
     }
+  }
+
+  void CheckSymmetry(const l3::Property& property) {
+    const std::string name = "equivariant(" + property.group + ")";
+    if (!IsKnownSymmetry(property.group)) {
+      Error(Kind::kConsistency, property.span, "no layer can be shown to be " + name)
+          .Label("known: permutation, translation")
+          .Fix("leave out the property");
+      return;
+    }
+    const auto node = FirstWithoutSymmetry(methods_.infer, property.group);
+    if (!node) return;
+    Error(Kind::kConsistency, methods_.infer.nodes[*node].form.span,
+          "'" + methods_.infer.nodes[*node].form.name + "' loses what makes the model " + name)
+        .With({property.span, "declared here"})
+        .Fix("work on the channels of each position, and join positions by attention or a mean over "
+             "all of them");
   }
 
   // The hidden dimension: what a stage other than the last gives.
