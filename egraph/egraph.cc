@@ -377,7 +377,8 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
   switch (f.merge.kind()) {
     case Merge::Kind::kUnion:
       UnionAs(old_value, new_value, rule);
-      if (proof_log_) [[unlikely]] proof_log_->AddUnion(old_value, new_value, /*joined=*/true);
+      if (proof_log_) [[unlikely]]
+        proof_log_->AddUnion(old_value, new_value, /*joined=*/true);
       return Find(old_value);
     case Merge::Kind::kAssertEqual: {
       const Table& table = tables_[id.index];
@@ -415,12 +416,14 @@ void EGraph::MergeIntoRow(FunctionId id, uint32_t row, Value value, RuleId rule)
   const Value old_value = Canonical(f.output, Value{table.Output(row)});
   const Value new_value = Canonical(f.output, value);
   if (old_value == new_value) {
-    if (proof_log_) [[unlikely]] LogRowUnion(id, row, value, rule, /*joined=*/false);
+    if (proof_log_) [[unlikely]]
+      LogRowUnion(id, row, value, rule, /*joined=*/false);
     return;
   }
   if (f.kind == FunctionKind::kConstructor) {
     UnionAs(old_value, new_value, rule);
-    if (proof_log_) [[unlikely]] LogRowUnion(id, row, value, rule, /*joined=*/true);
+    if (proof_log_) [[unlikely]]
+      LogRowUnion(id, row, value, rule, /*joined=*/true);
     return;
   }
   uint32_t args[kMaxArity];
@@ -446,7 +449,8 @@ void EGraph::SetCanonical(FunctionId id, const uint32_t* args, Value value, Rule
   Table& table = tables_[id.index];
   const Value output = Canonical(functions_[id.index].output, value);
   auto [row, inserted] = table.FindOrAppend(args, output.bits, rule);
-  if (proof_log_) [[unlikely]] LogSet(id, args, inserted, row, value);
+  if (proof_log_) [[unlikely]]
+    LogSet(id, args, inserted, row, value);
   if (inserted) {
     ++live_rows_;
     ++version_;
@@ -455,8 +459,7 @@ void EGraph::SetCanonical(FunctionId id, const uint32_t* args, Value value, Rule
   }
 }
 
-void EGraph::LogSet(FunctionId id, const uint32_t* args, bool inserted, uint32_t row,
-                    Value value) {
+void EGraph::LogSet(FunctionId id, const uint32_t* args, bool inserted, uint32_t row, Value value) {
   const Function& f = functions_[id.index];
   const std::span all(args, f.inputs.size());
   if (f.kind != FunctionKind::kConstructor) {
@@ -525,7 +528,8 @@ bool EGraph::Union(Value a, Value b) {
     return true;
   }
   const bool joined = UnionAs(a, b, current_rule_);
-  if (proof_log_) [[unlikely]] proof_log_->AddUnion(a, b, joined);
+  if (proof_log_) [[unlikely]]
+    proof_log_->AddUnion(a, b, joined);
   return joined;
 }
 
@@ -540,47 +544,80 @@ bool EGraph::UnionAs(Value a, Value b, RuleId rule) {
   return true;
 }
 
-// Takes a row with a stale class out and puts it back with canonical ones, where it may meet an
-// equal row: their outputs merge.
+// Puts a row with a stale class back with canonical ones, where it may meet an equal row: their
+// outputs merge.
 void EGraph::RebuildRow(FunctionId id, uint32_t row) {
   const Function& f = functions_[id.index];
   Table& table = tables_[id.index];
+  const uint32_t* cells = table.Cells(row);
   uint32_t args[kMaxArity];
   for (uint32_t i = 0; i < table.arguments(); ++i) {
-    args[i] = Canonical(f.inputs[i], Value{table.Get(row, i)}).bits;
+    args[i] = Canonical(f.inputs[i], Value{cells[i]}).bits;
   }
-  const Value output = Canonical(f.output, Value{table.Output(row)});
+  const Value output = Canonical(f.output, Value{cells[table.arguments()]});
   const RuleId rule = table.Provenance(row);
   const bool subsumed = table.IsSubsumed(row);
-  table.Kill(row);
   ++version_;
-  const uint32_t other = table.Find(args);
-  if (other == Table::kNoRow) {
-    table.Append(args, output.bits, rule, subsumed);
-    return;
-  }
+  const auto [other, appended] = table.Replace(row, args, output.bits);
+  if (appended) return;
   --live_rows_;
   if (subsumed) table.MarkSubsumed(other);
   MergeIntoRow(id, other, output, f.kind == FunctionKind::kConstructor ? kCongruence : rule);
 }
 
-void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
-  const Function& f = functions_[id.index];
-  Table& table = tables_[id.index];
-  uint32_t columns[kMaxArity + 1];
-  uint32_t count = 0;
-  uint32_t containers[kMaxArity + 1];
-  uint32_t container_count = 0;
-  for (uint32_t i = 0; i <= f.inputs.size(); ++i) {
-    const Sort& sort = sorts_[(i < f.inputs.size() ? f.inputs[i] : f.output).index];
-    if (sort.is_equality) columns[count++] = i;
-    if (sort.moves) containers[container_count++] = i;
+// The first row from `row` on, before `end`, that names a class which is none any more.
+uint32_t EGraph::NextStale(const RebuildPlan& plan, const Table& table, uint32_t row,
+                           uint32_t end) const {
+  const auto is_root = [this](uint32_t id) { return union_find_.IsRoot(id); };
+  // The usual shapes: every cell of the row is a class.
+  if (plan.first_columns == 2) {
+    for (; row < end; ++row) {
+      const uint32_t* cells = table.Cells(row);
+      if (!(is_root(cells[0]) & is_root(cells[1])) && table.IsLive(row)) return row;
+    }
+  } else if (plan.first_columns == 3) {
+    for (; row < end; ++row) {
+      const uint32_t* cells = table.Cells(row);
+      if (!(is_root(cells[0]) & is_root(cells[1]) & is_root(cells[2])) && table.IsLive(row)) {
+        return row;
+      }
+    }
+  } else {
+    for (; row < end; ++row) {
+      const uint32_t* cells = table.Cells(row);
+      bool stale = false;
+      for (const uint32_t c : plan.classes) stale |= !is_root(cells[c]);
+      for (size_t k = 0; k < plan.containers.size() && !stale; ++k) {
+        const auto [c, sort] = plan.containers[k];
+        stale = table.IsLive(row) && Canonical(sort, Value{cells[c]}) != Value{cells[c]};
+      }
+      if (stale && table.IsLive(row)) return row;
+    }
   }
+  return end;
+}
 
+EGraph::RebuildPlan EGraph::PlanRebuild(FunctionId id) const {
+  const Function& f = functions_[id.index];
+  RebuildPlan plan;
+  for (uint32_t i = 0; i <= f.inputs.size(); ++i) {
+    const SortId sort = i < f.inputs.size() ? f.inputs[i] : f.output;
+    if (sorts_[sort.index].is_equality) plan.classes.push_back(i);
+    if (sorts_[sort.index].moves) plan.containers.emplace_back(i, sort);
+  }
+  if (plan.containers.empty() && plan.classes.size() == f.inputs.size() + 1) {
+    plan.first_columns = static_cast<uint32_t>(plan.classes.size());
+  }
+  return plan;
+}
+
+void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
+  Table& table = tables_[id.index];
+  const RebuildPlan plan = PlanRebuild(id);
   // Which containers hold a class is not indexed: their tables are always scanned.
-  if (!dirty.empty() && container_count == 0) {
-    for (uint32_t k = 0; k < count; ++k) {
-      const ColumnIndex& index = table.Index(uint64_t{1} << columns[k]);
+  if (!dirty.empty() && plan.containers.empty()) {
+    for (const uint32_t c : plan.classes) {
+      const ColumnIndex& index = table.Index(uint64_t{1} << c);
       for (uint32_t id_of_class : dirty) {
         for (uint32_t row = table.Newest(index, &id_of_class); row != ColumnIndex::kEnd;
              row = index.Next(row)) {
@@ -591,19 +628,10 @@ void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
     }
     return;
   }
+  if (plan.classes.empty() && plan.containers.empty()) return;
   const uint32_t rows = table.row_count();
-  for (uint32_t row = 0; row < rows; ++row) {
-    bool stale = false;
-    for (uint32_t k = 0; k < count; ++k) {
-      stale |= !union_find_.IsRoot(table.Get(row, columns[k]));
-    }
-    for (uint32_t k = 0; k < container_count && !stale; ++k) {
-      const uint32_t c = containers[k];
-      const Value value{table.Get(row, c)};
-      stale = table.IsLive(row) &&
-              Canonical(c < f.inputs.size() ? f.inputs[c] : f.output, value) != value;
-    }
-    if (stale && table.IsLive(row)) RebuildRow(id, row);
+  for (uint32_t row = 0; (row = NextStale(plan, table, row, rows)) != rows; ++row) {
+    RebuildRow(id, row);
     if (failure_) return;
   }
 }
@@ -649,7 +677,7 @@ size_t EGraph::ClassCount() const {
 }
 
 size_t EGraph::Bytes() const {
-  size_t bytes = union_find_.Bytes() + class_sorts_.capacity() * sizeof(uint32_t) +
+  size_t bytes = union_find_.Bytes() + class_sorts_.Bytes() +
                  unions_.capacity() * sizeof(UnionRecord) + containers_.Bytes() +
                  dirty_classes_.capacity() * sizeof(uint32_t) + string_bytes_;
   if (proof_log_) bytes += proof_log_->Bytes();

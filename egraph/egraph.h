@@ -53,8 +53,8 @@ class EGraph;
 // What becomes of a second value set for the same arguments.
 class Merge {
  public:
-  // Gives the value to keep. May intern base values, read tables and add e-nodes; must not set, unite
-  // or remove.
+  // Gives the value to keep. May intern base values, read tables and add e-nodes; must not set,
+  // unite or remove.
   using Fn = std::function<std::optional<Value>(EGraph&, Value old_value, Value new_value)>;
   enum class Kind : uint8_t { kUnion, kAssertEqual, kMin, kMax, kOr, kAnd, kCustom };
 
@@ -342,6 +342,14 @@ class EGraph {
   Value CanonicalContainer(SortId sort, Value v) const;
   std::string DescribeRow(FunctionId f, uint32_t row) const;
   void RebuildRow(FunctionId f, uint32_t row);
+  // What a rebuild looks at in the rows of a table.
+  struct RebuildPlan {
+    std::vector<uint32_t> classes;  // columns of equality sorts
+    std::vector<std::pair<uint32_t, SortId>> containers;
+    uint32_t first_columns = 0;  // the classes are just the first so many columns; 0: look there
+  };
+  RebuildPlan PlanRebuild(FunctionId f) const;
+  uint32_t NextStale(const RebuildPlan& plan, const Table& table, uint32_t row, uint32_t end) const;
   // Rebuilds the rows that name one of the classes in `dirty`, or, if that is empty, all stale rows
   // that there are at its start.
   void RebuildTable(FunctionId f, std::span<const uint32_t> dirty);
@@ -370,7 +378,7 @@ class EGraph {
   mutable ContainerPool containers_;  // making a value canonical may intern it
 
   UnionFind union_find_;
-  std::vector<uint32_t> class_sorts_;
+  GrowingArray<uint32_t> class_sorts_;
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
   std::vector<UnionRecord> unions_;
   ProofLogHolder proof_log_;

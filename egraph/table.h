@@ -1,10 +1,17 @@
-// The table of one function: rows of 32-bit columns in chunks, and a hash index on the arguments.
+// The table of one function: rows of 32-bit cells in chunks, and a hash index on the arguments.
 //
 // Rows are only ever appended. A row that changes (its arguments or its output were merged) is
 // marked dead and appended again, so "new since" is a row number, which is what semi-naive
-// evaluation asks for. Chunks hold a power of two of rows, column after column; the first grows by
-// doubling up to full size, so a table of ten rows costs a few hundred bytes and a large one never
-// copies more than its hash slots. Dead rows are squeezed out by Compact().
+// evaluation asks for. The cells of a row lie together: a lookup that hits reads one cache line of
+// the hash and one of the row. Chunks hold a power of two of rows; the first grows by doubling up
+// to full size, so a table of ten rows costs a few hundred bytes and a large one never copies more
+// than its hash slots.
+//
+// A dead row keeps its hash slot, which lookups pass over, until the slots are built anew: killing
+// touches nothing but the row. Dead rows are squeezed out by Compact().
+//
+// Push() opens a level of undo: rows that were there stay where they are, and what happens to them
+// is written down. Pop() takes time by what has changed since, not by what there is.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +22,7 @@
 #include <vector>
 
 #include "egraph/ids.h"
+#include "egraph/pages.h"
 
 namespace l3c::egraph {
 
@@ -31,27 +39,26 @@ class ColumnIndex {
   uint64_t mask() const { return mask_; }
   const std::vector<uint32_t>& key_columns() const { return key_columns_; }
   // Rows indexed so far: [0, indexed()).
-  uint32_t indexed() const { return indexed_; }
+  uint32_t indexed() const { return static_cast<uint32_t>(next_.size()); }
   // How many rows share the key of a row, averaged over rows: what a join through this index meets.
   double RowsPerProbe() const {
     return rows_ == 0 ? 0 : static_cast<double>(squares_) / static_cast<double>(rows_);
   }
   uint32_t Next(uint32_t row) const { return next_[row]; }
-  size_t Bytes() const {
-    return slots_.capacity() * sizeof(Slot) + next_.capacity() * sizeof(uint32_t);
-  }
+  size_t Bytes() const { return slots_.Bytes() + next_.Bytes(); }
 
  private:
   friend class Table;
+  static constexpr uint32_t kLeftOut = 0xfffffffeu;  // in next_: the row was dead when indexed
+  struct Slot {
+    uint32_t newest_plus_1 = 0;  // row, 0 where empty
+    uint32_t rows = 0;           // of this key
+    uint32_t key = 0;            // the value of a single key column, else the hash of the key
+  };
   uint64_t mask_;
   std::vector<uint32_t> key_columns_;
-  struct Slot {
-    uint32_t newest = kEnd;  // row, kEnd where empty
-    uint32_t rows = 0;       // of this key
-  };
-  std::vector<Slot> slots_;
-  std::vector<uint32_t> next_;  // by row: the next older one of the same key
-  uint32_t indexed_ = 0;
+  ZeroedArray<Slot> slots_;
+  GrowingArray<uint32_t> next_;  // by row: the next older one of the same key
   uint32_t keys_ = 0;
   uint64_t rows_ = 0;     // entered, so the sum of Slot::rows
   uint64_t squares_ = 0;  // the sum of their squares
@@ -61,7 +68,7 @@ class Table {
  public:
   static constexpr uint32_t kNoRow = 0xffffffffu;
 
-  // `arguments` columns, then the output column, then one of provenance.
+  // `arguments` cells, then the output, then one of provenance.
   explicit Table(uint32_t arguments);
   Table(const Table&);
   Table& operator=(const Table&);
@@ -72,17 +79,23 @@ class Table {
   uint32_t row_count() const { return rows_; }  // dead ones included
   uint32_t live_count() const { return live_; }
 
-  // Columns 0 … arguments()-1 are arguments, column arguments() is the output.
-  uint32_t Get(uint32_t row, uint32_t column) const { return *Cell(row, column); }
-  uint32_t Output(uint32_t row) const { return *Cell(row, arguments_); }
-  bool IsLive(uint32_t row) const { return (*Cell(row, arguments_ + 1) & kDeadBit) == 0; }
-  // Live and open to matching and extraction.
-  bool IsVisible(uint32_t row) const {
-    return (*Cell(row, arguments_ + 1) & (kDeadBit | kSubsumedBit)) == 0;
+  // Cells 0 … arguments()-1 are arguments, cell arguments() is the output. Valid until the next
+  // append.
+  const uint32_t* Cells(uint32_t row) const {
+    return chunks_[row >> shift_].get() + size_t{row & ((1u << shift_) - 1)} * width_;
   }
-  RuleId Provenance(uint32_t row) const { return RuleId{*Cell(row, arguments_ + 1) & kRuleMask}; }
-  bool IsSubsumed(uint32_t row) const { return (*Cell(row, arguments_ + 1) & kSubsumedBit) != 0; }
-  void MarkSubsumed(uint32_t row) { *Cell(row, arguments_ + 1) |= kSubsumedBit; }
+  uint32_t Get(uint32_t row, uint32_t column) const { return Cells(row)[column]; }
+  uint32_t Output(uint32_t row) const { return Cells(row)[arguments_]; }
+  bool IsLive(uint32_t row) const { return (Flags(row) & kDeadBit) == 0; }
+  // Live and open to matching and extraction.
+  bool IsVisible(uint32_t row) const { return (Flags(row) & (kDeadBit | kSubsumedBit)) == 0; }
+  RuleId Provenance(uint32_t row) const { return RuleId{Flags(row) & kRuleMask}; }
+  bool IsSubsumed(uint32_t row) const { return (Flags(row) & kSubsumedBit) != 0; }
+  void MarkSubsumed(uint32_t row);
+  // For whoever keeps row numbers: changes when rows get other numbers or come back to life; and,
+  // with that unchanged, how many rows have died or been subsumed.
+  uint64_t layout() const { return layout_; }
+  uint32_t retired() const { return retired_; }
 
   // The live row with these arguments, or kNoRow.
   uint32_t Find(const uint32_t* args) const;
@@ -91,7 +104,10 @@ class Table {
   // Find(), then Append() when there is none; hashes once.
   std::pair<uint32_t, bool> FindOrAppend(const uint32_t* args, uint32_t output, RuleId rule);
   void Kill(uint32_t row);
-  // Drops dead rows and all column indexes; row numbers change, Mark()s follow.
+  // Kills `row`, then FindOrAppend() with the rule of `row`, and subsumed where it was.
+  std::pair<uint32_t, bool> Replace(uint32_t row, const uint32_t* args, uint32_t output);
+  // Drops dead rows and column indexes; row numbers change, Mark()s follow. What was there at the
+  // latest Push() stays.
   void Compact();
 
   // Remembers that the rows so far were there at search step `clock`; clocks only grow.
@@ -100,7 +116,7 @@ class Table {
   uint32_t RowsAt(uint64_t clock) const;
 
   // The index on the columns in `mask` (bit c: column c), built and extended as needed. Valid until
-  // Compact() or the end of the table.
+  // Compact(), Pop() or the end of the table.
   const ColumnIndex& Index(uint64_t mask);
   // Of the indexes there are, the one on some of the columns in `mask` that meets the fewest rows
   // per probe; nullptr when there is none.
@@ -108,50 +124,83 @@ class Table {
   // The newest row with this key (key columns in ascending order), or ColumnIndex::kEnd.
   uint32_t Newest(const ColumnIndex& index, const uint32_t* key) const;
 
+  // Pop() makes everything, order, indexes and Bytes() included, what it was at the matching
+  // Push().
+  void Push();
+  void Pop();
+
   size_t Bytes() const;
+  // An upper bound of Bytes() while and after `rows` more are appended: hash slots that have to
+  // grow are there twice for a moment.
+  size_t BytesWith(uint32_t rows) const;
 
  private:
-  // The provenance column holds the rule's id and two flags.
+  // The provenance cell holds the rule's id and two flags.
   static constexpr uint32_t kSubsumedBit = 0x80000000u;
   static constexpr uint32_t kDeadBit = 0x40000000u;
   static constexpr uint32_t kRuleMask = 0x3fffffffu;
   static constexpr uint32_t kFirstShift = 3;   // rows of the first allocation: 8
   static constexpr uint32_t kChunkShift = 12;  // rows of a full chunk: 4096
 
-  uint32_t* Cell(uint32_t row, uint32_t column) {
-    return chunks_[row >> shift_].get() + (size_t{column} << shift_) + (row & ((1u << shift_) - 1));
-  }
-  const uint32_t* Cell(uint32_t row, uint32_t column) const {
-    return chunks_[row >> shift_].get() + (size_t{column} << shift_) + (row & ((1u << shift_) - 1));
-  }
-  uint32_t width() const { return arguments_ + 2; }
-  uint32_t Hash(const uint32_t* args) const;
-  uint32_t HashRow(uint32_t row) const;
-  bool SameArgs(uint32_t row, const uint32_t* args) const;
-  void ReserveRow();
-  void GrowSlots();
-  void RebuildSlots();  // from the rows
-  uint32_t AppendAt(size_t slot, uint32_t hash, const uint32_t* args, uint32_t output,
-                    uint32_t provenance);
-  uint32_t HashKey(const ColumnIndex& index, uint32_t row) const;
-  bool SameKey(const ColumnIndex& index, uint32_t row, uint32_t other) const;
-  void Extend(ColumnIndex& index);
-  void GrowIndex(ColumnIndex& index);
-
-  uint32_t arguments_;
-  uint32_t rows_ = 0;
-  uint32_t live_ = 0;
-  uint32_t shift_ = kFirstShift;  // log2 of a chunk's rows; below kChunkShift there is one chunk
-  std::vector<std::unique_ptr<uint32_t[]>> chunks_;
   // Open addressing on the arguments. The hash is kept beside the row: a row is looked at only when
   // it is almost surely the right one, and growing touches no rows at all.
   struct Slot {
     uint32_t row_plus_1 = 0;  // 0 where empty
     uint32_t hash = 0;
   };
-  std::vector<Slot> slots_;
+  struct Level {
+    uint32_t rows, live, shift;
+    size_t slots, used, chunks, marks, killed, subsumed;
+    struct Index {
+      uint32_t indexed;
+      size_t slots;
+      size_t capacity;
+    };
+    std::vector<Index> indexes;
+  };
+
+  uint32_t* MutableCells(uint32_t row) {
+    return chunks_[row >> shift_].get() + size_t{row & ((1u << shift_) - 1)} * width_;
+  }
+  uint32_t Flags(uint32_t row) const { return Cells(row)[arguments_ + 1]; }
+  uint32_t Hash(const uint32_t* args) const;
+  bool SameArgs(const uint32_t* cells, const uint32_t* args) const;
+  size_t ChunkWords() const { return size_t{width_} << shift_; }
+  size_t SlotsFor(size_t live) const;
+  void ReserveRow();
+  void SetFirstChunk(uint32_t shift);
+  void GrowSlots();
+  void FillSlots(size_t size);  // anew, from the rows
+  void EraseSlot(uint32_t row);
+  void EnsureSlot(uint32_t row);
+  uint32_t AppendAt(size_t slot, uint32_t hash, const uint32_t* args, uint32_t output,
+                    uint32_t flags);
+  uint32_t KeyOf(const ColumnIndex& index, const uint32_t* cells) const;
+  bool SameKey(const ColumnIndex& index, const ColumnIndex::Slot& slot, uint32_t key,
+               const uint32_t* cells) const;
+  size_t KeySlot(const ColumnIndex& index, uint32_t key, const uint32_t* cells) const;
+  void Extend(ColumnIndex& index);
+  void ResizeIndex(ColumnIndex& index, size_t slots);
+  // Takes the rows from `rows` on out of the index.
+  void Shorten(ColumnIndex& index, uint32_t rows);
+
+  uint32_t arguments_;
+  uint32_t width_;
+  uint32_t rows_ = 0;
+  uint32_t live_ = 0;
+  uint32_t shift_ = kFirstShift;  // log2 of a chunk's rows; below kChunkShift there is one chunk
+  uint32_t kept_ = 0;             // rows at the latest Push()
+  uint32_t retired_ = 0;
+  uint64_t layout_ = 0;
+  std::vector<std::unique_ptr<uint32_t[]>> chunks_;
+  ZeroedArray<Slot> slots_;
+  size_t used_ = 0;  // slots that are not empty
   std::vector<std::pair<uint64_t, uint32_t>> marks_;
   std::vector<std::unique_ptr<ColumnIndex>> indexes_;
+  std::vector<Level> levels_;
+  // Of the rows that were there at the latest Push() then: killed and subsumed ones, in order.
+  std::vector<uint32_t> killed_;
+  std::vector<uint32_t> subsumed_;
 };
 
 // A live row, for readers.

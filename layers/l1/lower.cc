@@ -9,10 +9,11 @@
 #include "layers/l1/graph_part.h"
 #include "layers/l1/naming.h"
 #include "layers/l1/place.h"
+#include "layers/l2/backward.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/inputs.h"
 #include "layers/l2/methods.h"
-#include "layers/tensor/differentiate.h"
+#include "layers/l2/updates.h"
 
 namespace l3c::l1 {
 namespace {
@@ -104,6 +105,8 @@ InitKind InitOf(const l2::Parameter& parameter) {
       return InitKind::kOnes;
     case l2::Init::kKaimingNormal:
       return InitKind::kKaiming;
+    case l2::Init::kNormal:
+      return InitKind::kNormal;
   }
   return InitKind::kZeros;
 }
@@ -148,7 +151,9 @@ class Lowering {
     ApplyOverrides();
     batch_ = l2::BatchOf(methods_.sample);
     drop_last_ = l2::DropsLast(methods_.sample);
-    forward_ = l2::ExpandForward(module_, methods_, batch_);
+    seed_ = options_.seed.value_or(methods_.seed.value_or(0));
+    forward_ = l2::ExpandForward(module_, methods_, batch_, {/*training=*/true, seed_});
+    evaluation_ = l2::ExpandForward(module_, methods_, batch_);
 
     for (const auto& field : forward_.fields) {
       if (data_name_.empty()) data_name_ = field.data;
@@ -172,9 +177,10 @@ class Lowering {
     }
     has_test_ = info_->rows.contains("test") && info_->rows.at("test") > 0;
 
-    const int64_t total_steps = l2::TotalSteps(methods_, rows->second);
+    total_steps_ = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
-      updates_.push_back(l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps));
+      updates_.push_back(
+          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps_));
     }
     for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t);
     BuildEvalGraph();
@@ -223,14 +229,22 @@ class Lowering {
     for (const Compute& other : train_) {
       if (other.name == compute.name) compute.name += compute.suffix;
     }
-    Graph graph = forward_.graph;
-    compute.metrics = AddMetricOutputs(graph, {forward_.metrics[turn.first_metric]});
-    std::vector<NodeId> ids;
-    graph = tensor::ExpandDerived(graph, ids);
-    NameValues(graph);
-    std::vector<NodeId> parameters;
-    for (size_t p : turn.parameters) parameters.push_back(ids[forward_.parameter_nodes[p]]);
-    const tensor::Gradients gradients = tensor::Differentiate(graph, ids[turn.loss], parameters);
+    l2::ForwardGraph forward = forward_;
+    compute.metrics = AddMetricOutputs(forward.graph, {forward_.metrics[turn.first_metric]});
+    l2::BackwardGraph backward(forward, t, seed_, total_steps_);
+    NameValues(backward.graph());
+    std::map<size_t, std::vector<size_t>> by_model;
+    for (size_t p : turn.parameters) by_model[forward_.parameter_models[p]].push_back(p);
+    for (const auto& [model, own] : by_model) {
+      const l2::Methods& methods = module_.methods[model];
+      const auto directions = l2::FindBackward(methods.backward.name)
+                                  ->direct(backward, {&methods.backward, &methods, model, own});
+      for (size_t i = 0; i < own.size(); ++i) {
+        backward.graph().AddOutput(GradientName(own[i]), directions[i]);
+      }
+    }
+    backward.Settle();
+    Graph graph = backward.graph();
     NameValues(graph);
     GraphPart part;
     part.outputs = OutputsOf(graph, compute.metrics);
@@ -246,7 +260,9 @@ class Lowering {
     std::map<size_t, bool> updated;
     for (size_t i = 0; i < turn.parameters.size(); ++i) {
       const size_t p = turn.parameters[i];
-      part.outputs.push_back({forward_.parameters[p].name + "_grad", gradients.nodes[i]});
+      const std::string name = GradientName(p);
+      const auto same = [&](const tensor::Output& o) { return o.name == name; };
+      part.outputs.push_back(*std::find_if(graph.outputs().begin(), graph.outputs().end(), same));
       updated[forward_.parameter_models[p]] = true;
     }
     for (const auto& [model, yes] : updated) {
@@ -257,6 +273,10 @@ class Lowering {
     train_.push_back(std::move(compute));
   }
 
+  std::string GradientName(size_t parameter) const {
+    return forward_.parameters[parameter].name + "_grad";
+  }
+
   static std::string MessageName(size_t count) {
     return count == 1 ? kMessage : kMessage + std::to_string(count);
   }
@@ -264,12 +284,58 @@ class Lowering {
   // Padded rows always may occur: the last batch of an evaluation is never dropped.
   void BuildEvalGraph() {
     eval_.name = kEvalGraph;
-    Graph graph = forward_.graph;
-    eval_.metrics = AddMetricOutputs(graph, forward_.metrics);
+    Graph graph = evaluation_.graph;
+    eval_.metrics = AddMetricOutputs(graph, evaluation_.metrics);
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      if (const l2::Form* form = l2::EvaluationUpdate(module_.methods[m].update)) {
+        graph = ReadEvaluated(graph, *form, ParametersOf(m));
+      }
+    }
     NameValues(graph);
     GraphPart part;
     part.outputs = OutputsOf(graph, eval_.metrics);
     Finish(graph, part, /*with_mask=*/true, eval_);
+  }
+
+  // The graph with each parameter replaced by what the update has evaluation read.
+  Graph ReadEvaluated(const Graph& from, const l2::Form& form,
+                      const std::vector<l2::Parameter>& parameters) {
+    const l2::UpdateEntry& entry = *l2::FindUpdate(form.name);
+    Graph to;
+    std::map<std::string, NodeId> evaluated;
+    const NodeId step = to.AddInput("step", DType::kI64, {});
+    const NodeId completed = to.Cast(step, DType::kF64);
+    for (const l2::Parameter& p : parameters) {
+      l2::EvaluatedParameter in;
+      in.graph = &to;
+      in.parameter = to.AddInput(p.name, DType::kF32, p.shape);
+      for (const std::string& role : entry.state(form)) {
+        const std::string name = p.name + "_" + role;
+        in.state.push_back(to.AddInput(name, DType::kF32, p.shape));
+        state_read_.push_back(name);
+      }
+      in.completed = completed;
+      evaluated[p.name] = entry.evaluated(form, in);
+    }
+    state_read_.push_back("step");
+    std::vector<NodeId> ids;
+    for (const tensor::Node& node : from.nodes()) {
+      const auto it = evaluated.find(node.name);
+      if (node.op == Op::kInput && it != evaluated.end()) {
+        ids.push_back(it->second);
+        continue;
+      }
+      std::vector<NodeId> inputs;
+      for (NodeId input : node.inputs) inputs.push_back(ids[input]);
+      const std::string name = to.Find(node.name) ? std::string() : node.name;
+      ids.push_back(node.op == Op::kInput
+                        ? to.AddInput(node.name, node.dtype, node.shape, node.span)
+                        : to.Add(node.op, std::move(inputs), node.attr, name, node.span));
+    }
+    for (const tensor::Output& output : from.outputs()) {
+      to.AddOutput(output.name, ids[output.node]);
+    }
+    return to;
   }
 
   // Ids are looked up by name: differentiation may have changed them.
@@ -293,6 +359,18 @@ class Lowering {
       if (!needed[state]) continue;
       const size_t model = forward_.parameter_models[p];
       if (compute.models.empty() || compute.models.back() != model) compute.models.push_back(model);
+    }
+    std::vector<std::string> read = state_read_;
+    read.push_back("step");
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (const std::string& name : read) {
+      const auto state = graph.Find(name);
+      if (!state || graph.node(*state).op != Op::kInput || !needed[*state]) continue;
+      part.state.push_back(*state);
+      if (compute.models.empty() || compute.models.front() != 0) {
+        compute.models.insert(compute.models.begin(), 0);
+      }
     }
     compute.graph = Extract(graph, part);
   }
@@ -412,6 +490,7 @@ class Lowering {
       field.name = p.name;
       field.shape = p.shape;
       field.init = InitOf(p);
+      if (field.init == InitKind::kNormal) field.a = p.deviation;
       field.parameter = true;
       actor.state.push_back(std::move(field));
       window.fields.push_back(p.name);
@@ -422,6 +501,9 @@ class Lowering {
         actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
       }
       actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
+      for (const StateField& field : actor.state) {
+        if (ReadsState(field.name) && model == 0) window.fields.push_back(field.name);
+      }
     }
     auto reads = [&](const Compute& compute) {
       return std::find(compute.models.begin(), compute.models.end(), model) != compute.models.end();
@@ -450,6 +532,13 @@ class Lowering {
       actor.handlers.push_back(std::move(handler));
     }
     program_.actors.push_back(std::move(actor));
+  }
+
+  // Whether a graph reads the state besides the parameters. Random numbers and means are those of
+  // the first model's steps.
+  bool ReadsState(const std::string& name) const {
+    return (name == "step" && forward_.step) ||
+           std::find(state_read_.begin(), state_read_.end(), name) != state_read_.end();
   }
 
   // A buffer that a stage hands on: its name, its type, and the field it is read from.
@@ -589,7 +678,7 @@ class Lowering {
       if (!actor.handlers.empty()) schedule.actors.push_back({actor.name, {}});
     }
     schedule.pipeline_depth = place_.pipeline_depth;
-    schedule.seed = options_.seed.value_or(methods_.seed.value_or(0));
+    schedule.seed = seed_;
     for (const l2::Phase& p : methods_.phases) {
       Phase phase;
       phase.name = p.name;
@@ -624,7 +713,11 @@ class Lowering {
   bool has_test_ = false;
   std::string data_name_;
   const DatasetInfo* info_ = nullptr;
-  l2::ForwardGraph forward_;
+  uint64_t seed_ = 0;
+  int64_t total_steps_ = 1;
+  l2::ForwardGraph forward_;              // in training
+  l2::ForwardGraph evaluation_;           // of the same fields and parameters
+  std::vector<std::string> state_read_;   // of the updates, by evaluation
   std::vector<l2::UpdateGraph> updates_;  // by model
   std::map<size_t, size_t> messages_;     // by model: how often a step updates it
   std::vector<Compute> train_;            // by turn

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layers/l2/algebra.h"
+#include "layers/l2/backward.h"
 #include "layers/l2/expression.h"
 #include "layers/l2/infer.h"
 #include "layers/l2/inputs.h"
@@ -24,20 +26,11 @@ using tensor::Graph;
 using tensor::NodeId;
 using tensor::Op;
 
-NodeId Apply(Graph& g, std::string_view name, std::vector<NodeId> operands) {
-  return g.Add(*tensor::FindOp(name), std::move(operands));
-}
-
-NodeId SumAll(Graph& g, NodeId a) {
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < g.node(a).shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  return axes.empty() ? a : g.ReduceSum(a, axes);
-}
-
 class Expander {
  public:
-  Expander(const Module& module, const Methods& methods, int64_t batch)
-      : module_(module), spec_(module.spec), methods_(methods), batch_(batch) {
+  Expander(const Module& module, const Methods& methods, int64_t batch,
+           const ForwardOptions& options)
+      : module_(module), spec_(module.spec), methods_(methods), batch_(batch), options_(options) {
     support::Diagnostics diagnostics;
     auto turns = ResolveTurns(spec_, diagnostics);
     if (!turns) throw std::logic_error("the module was not verified");
@@ -47,6 +40,7 @@ class Expander {
   ForwardGraph Run() {
     AddFieldInputs();
     result_.mask = g_.AddInput("mask", DType::kF32, {batch_});
+    if (DrawsRandomNumbers()) result_.step = g_.AddInput("step", DType::kI64, {});
     AddParameterInputs();
     l3::Ref own;
     own.kind = l3::Ref::Kind::kOutput;
@@ -65,12 +59,32 @@ class Expander {
     NodeId output = 0;
     std::optional<NodeId> log_output;
     std::vector<NodeId> activations;  // the results of its stages
+    std::vector<NodeId> values;       // by node of the network
   };
 
   bool Reads(const std::string& model) const {
     return std::any_of(turns_.begin(), turns_.end(), [&](const Turn& turn) {
       return std::find(turn.reads.begin(), turn.reads.end(), model) != turn.reads.end();
     });
+  }
+
+  bool DrawsRandomNumbers() const {
+    if (!options_.training) return false;
+    for (const Methods& methods : module_.methods) {
+      if (!Reads(methods.model)) continue;
+      if (l2::DrawsRandomNumbers(methods.backward)) return true;
+      for (size_t i = 1; i < methods.infer.nodes.size(); ++i) {
+        if (EntryOf(methods.infer.nodes[i]).expand_random) return true;
+      }
+    }
+    return false;
+  }
+
+  // A key for what a layer draws in this step.
+  NodeId RandomKey(const std::string& layer) {
+    const NodeId step =
+        result_.step ? g_.Cast(*result_.step, DType::kU64) : g_.Const(0, DType::kU64);
+    return DeriveKey(g_, step, layer + "/" + std::to_string(options_.seed));
   }
 
   // The fields that a value is computed from, in the order in which they are first read.
@@ -103,7 +117,7 @@ class Expander {
     shape.insert(shape.begin(), batch_);
     // Two data declarations may have fields of one name.
     std::string name = ref.member;
-    if (g_.Find(name) || name == "mask") name = ref.owner + "_" + ref.member;
+    if (g_.Find(name) || name == "mask" || name == "step") name = ref.owner + "_" + ref.member;
     const NodeId node = g_.AddInput(name, l3::ExampleDType(domain), shape);
     result_.fields.push_back({ref.owner, ref.member, node});
     return node;
@@ -139,7 +153,14 @@ class Expander {
     const std::string key = KeyOf(ref);
     if (const auto known = applied_.find(key); known != applied_.end()) return known->second;
     const NodeId input = InputOf(model, ref.arguments.empty() ? model.in : ref.arguments);
-    return applied_[key] = ExpandInfer(*module_.FindMethods(model.name), input);
+    const Methods& methods = *module_.FindMethods(model.name);
+    const Applied& applied = applied_[key] = ExpandInfer(methods, input);
+    if (key == model.name + ".out") {
+      const size_t index = static_cast<size_t>(&methods - module_.methods.data());
+      result_.networks[index] = {applied.output, applied.log_output, applied.values,
+                                 first_parameter_.at(model.name)};
+    }
+    return applied;
   }
 
   // A reference by what it is computed from: `m(in)` is `m.out`, whatever of m is asked for.
@@ -193,18 +214,25 @@ class Expander {
     const InferGraph& infer = methods.infer;
     Applied applied;
     std::vector<NodeId> values = {input};  // by node of the network
-    size_t next = first_parameter_.at(methods.model);
+    const size_t first = first_parameter_.at(methods.model);
+    const auto ranges = ParameterRanges(infer);
     for (size_t i = 1; i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       const LayerEntry& entry = EntryOf(node);
       std::vector<NodeId> operands;
       for (uint32_t operand : node.inputs) operands.push_back(values[operand]);
       if (entry.is_stage && node.inputs[0] != 0) applied.activations.push_back(operands[0]);
-      const size_t count =
-          entry.parameters ? entry.parameters(node.form, OperandShapes(infer, node)).size() : 0;
-      const auto parameters = std::span(result_.parameter_nodes).subspan(next, count);
-      next += count;
-      values.push_back(entry.expand(g_, node.form, operands, parameters));
+      const auto parameters = std::span(result_.parameter_nodes)
+                                  .subspan(first + ranges[i].first, ranges[i].second);
+      if (entry.expand_surrogate && options_.training && TakesSurrogates(methods.backward)) {
+        values.push_back(entry.expand_surrogate(g_, node.form, operands,
+                                                SurrogateOf(methods.backward)));
+      } else if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
+        const NodeId key = RandomKey(Prefix(methods) + node.name);
+        values.push_back(entry.expand_random(g_, node.form, operands, parameters, key));
+      } else {
+        values.push_back(entry.expand(g_, node.form, operands, parameters));
+      }
       if (i == infer.output && entry.expand_log) {
         applied.log_output = entry.expand_log(g_, node.form, operands, parameters);
       }
@@ -214,6 +242,7 @@ class Expander {
       if (made && !g_.Find(name)) g_.Rename(values[i], name);
     }
     applied.output = values[infer.output];
+    applied.values = values;
     applied.activations.push_back(applied.output);
     return applied;
   }
@@ -225,12 +254,14 @@ class Expander {
     metric_prefix_ = result_.turns.empty() ? "" : turn.name + "_";
     result_.metrics.push_back({metric_prefix_ + "loss", 0, rows_});
     std::optional<NodeId> total;
+    row_loss_.reset();
     for (const ObjectiveTerm& term : turn.terms) {
       NodeId value = ExpandTerm(term);
       if (term.weight != 1) value = g_.Binary(Op::kMul, value, g_.Const(term.weight));
       total = total ? g_.Binary(Op::kAdd, *total, value) : value;
     }
     nodes.loss = *total;
+    nodes.row_loss = row_loss_;
     for (size_t p = 0; p < result_.parameters.size(); ++p) {
       const std::string& owner = module_.methods[result_.parameter_models[p]].model;
       const auto& updates = turn.updates;
@@ -315,6 +346,8 @@ class Expander {
                      [&](const LossChoice& loss) { return loss.term == term.choice; });
     const LossRows rows = FindLoss(choice->form.name)->expand(g_, choice->form, operands);
     if (operands.target_is_label) AddAccuracy(operands);
+    const NodeId weighed = TimesConstant(g_, rows.loss, term.weight);
+    row_loss_ = row_loss_ ? Add(g_, *row_loss_, weighed) : weighed;
     return MeanOverRows(rows);
   }
 
@@ -443,19 +476,22 @@ class Expander {
   const l3::Module& spec_;
   const Methods& methods_;
   const int64_t batch_;
+  const ForwardOptions options_;
   std::vector<Turn> turns_;
   ForwardGraph result_;
   Graph& g_ = result_.graph;
   std::map<std::string, size_t> first_parameter_;  // of each model, into result_.parameters
   std::map<std::string, Applied> applied_;         // by what each application computes
   std::string metric_prefix_;
+  std::optional<NodeId> row_loss_;  // of the turn
   NodeId rows_ = 0;  // Σ mask
 };
 
 }  // namespace
 
-ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch) {
-  return Expander(module, methods, batch).Run();
+ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch,
+                           const ForwardOptions& options) {
+  return Expander(module, methods, batch, options).Run();
 }
 
 int64_t TotalSteps(const Methods& methods, int64_t rows) {

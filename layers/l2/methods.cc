@@ -12,10 +12,8 @@ const std::vector<Entry>& SampleEntries() {
   return entries;
 }
 
-const std::vector<Entry>& BackwardEntries() {
-  static const std::vector<Entry> entries = {
-      {"autodiff", {Arg::Word("mode", {"reverse", "forward"})}, "exact gradients of the graph"},
-  };
+const std::vector<Entry>& CurriculumEntries() {
+  static const std::vector<Entry> entries;
   return entries;
 }
 

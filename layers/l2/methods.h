@@ -1,5 +1,5 @@
-// Ways to sample and to differentiate. Their meaning is a matter of L1 (a sampling stage, an
-// expansion of the graph); here they are forms with checks.
+// Ways to sample. Their meaning is a matter of L1 (a sampling stage); here they are forms with
+// checks.
 #pragma once
 
 #include <string_view>
@@ -9,8 +9,8 @@
 
 namespace l3c::l2 {
 
-const std::vector<Entry>& SampleEntries();    // epoch_shuffle(batch, drop_last)
-const std::vector<Entry>& BackwardEntries();  // autodiff(mode)
+const std::vector<Entry>& SampleEntries();  // epoch_shuffle(batch, drop_last)
+const std::vector<Entry>& CurriculumEntries();
 
 // Rows of one step.
 int64_t BatchOf(const Form& sample);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "layers/l2/backward.h"
 #include "layers/l2/estimate.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/infer.h"
@@ -57,7 +58,9 @@ class Verifier {
     for (size_t i = 1; ok && i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       ok = FindLayer(node.form.name) != nullptr &&
-           node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count);
+           (EntryOf(node).operand_count == LayerEntry::kAnyNumber ||
+            node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count)) &&
+           (!node.lender || (*node.lender < i && !infer.nodes[*node.lender].lender));
       // Operands before users: an order exists exactly when there is no cycle.
       for (uint32_t operand : node.inputs) ok = ok && operand < i;
     }
@@ -116,7 +119,14 @@ class Verifier {
       return;
     }
     const bool distribution = EntryOf(last).expand_log != nullptr;
-    if ((model_.out.kind == l3::Domain::Kind::kDist) == distribution) return;
+    if ((ClassesOf(model_.out) > 0) == distribution) {
+      if (!distribution || last.shape.back() == ClassesOf(model_.out)) return;
+      Error(Kind::kConsistency, last.form.span,
+            out + ", but the network ends in distributions over " +
+                PrintInteger(last.shape.back()) + " classes")
+          .With({model_.out_span, "declared here"});
+      return;
+    }
     if (distribution) {
       Error(Kind::kConsistency, last.form.span,
             out + ", but the network ends in " + last.form.name + ", which gives a distribution")
@@ -161,20 +171,13 @@ class Verifier {
       }
     }
     for (const Property& property : model_.properties) {
-      if (property.kind == Property::Kind::kDepth || property.kind == Property::Kind::kWidth ||
-          property.kind == Property::Kind::kParamBudget ||
-          property.kind == Property::Kind::kLatencyBudget) {
-        continue;
-      }
       if (property.kind == Property::Kind::kEquivariant) {
         CheckSymmetry(property);
-        continue;
+      } else if (property.kind == Property::Kind::kCausal ||
+                 property.kind == Property::Kind::kAutoregressive) {
+        // One output, of all that was read, comes after everything.
+        if (model_.out.kind == l3::Domain::Kind::kSequence) CheckCausal(property);
       }
-      Error(Kind::kConsistency, property.span,
-            "no network of the layers supported now can be shown to be '" +
-                std::string(l3::PropertyName(property.kind)) + "'")
-          .Label("not supported yet")
-          .Fix("leave out the property");
     }
   }
 
@@ -191,8 +194,34 @@ class Verifier {
     Error(Kind::kConsistency, methods_.infer.nodes[*node].form.span,
           "'" + methods_.infer.nodes[*node].form.name + "' loses what makes the model " + name)
         .With({property.span, "declared here"})
-        .Fix("work on the channels of each position, and join positions by attention or a mean over "
-             "all of them");
+        .Fix(
+            "work on the channels of each position, and join positions by attention or a mean over "
+            "all of them");
+  }
+
+  // An autoregressive model is trained on sequences whose every position predicts the next, so it
+  // must be causal, and give a position for each that it reads.
+  void CheckCausal(const l3::Property& property) {
+    const InferGraph& infer = methods_.infer;
+    const std::string name(l3::PropertyName(property.kind));
+    const support::Note declared{property.span, "declared here"};
+    if (const auto leak = FirstAcausal(infer)) {
+      const LayerNode& node = infer.nodes[*leak];
+      Error(Kind::kConsistency, node.form.span,
+            "'" + node.form.name + "' lets a position see later ones, and the model is " + name)
+          .With(declared)
+          .Fix(node.form.name == "attn" ? "write 'causal: true'"
+                                        : "leave out the layer or the property");
+      return;
+    }
+    const Shape& first = infer.nodes[0].shape;
+    const Shape& last = infer.nodes[infer.output].shape;
+    if (first.empty() || last.empty() || first[0] != last[0]) {
+      Error(Kind::kConsistency, methods_.infer.form.span,
+            "the model is " + name + ", but the network turns " + tensor::ShapeToString(first) +
+                " into " + tensor::ShapeToString(last) + ": not a position for each position")
+          .With(declared);
+    }
   }
 
   // The hidden dimension: what a stage other than the last gives.
@@ -212,14 +241,7 @@ class Verifier {
   }
 
   void CheckBackward() {
-    const Form& backward = methods_.backward;
-    if (backward.Word(0) == "forward") {
-      Error(Kind::kConsistency, backward.span,
-            "forward mode needs one pass for each of " +
-                PrintInteger(ParameterCount(methods_.infer)) + " parameters")
-          .Label("not supported for training")
-          .Fix("write autodiff(mode: reverse)");
-    }
+    l2::CheckBackward(methods_.backward, module_, methods_, diagnostics_);
     if (ParameterCount(methods_.infer) == 0) {
       Error(Kind::kConsistency, methods_.infer.form.span,
             "the network has no parameters, so there is nothing to differentiate for")
@@ -304,13 +326,12 @@ class Verifier {
     if (!SameForm(first.sample, methods_.sample)) {
       differs("sample", methods_.sample.span, first.sample.span);
     }
-    const bool same_phases =
-        std::equal(first.phases.begin(), first.phases.end(), methods_.phases.begin(),
-                   methods_.phases.end(), [](const Phase& a, const Phase& b) {
-                     return a.name == b.name && a.epochs == b.epochs && a.steps == b.steps &&
-                            a.eval_every == b.eval_every &&
-                            a.checkpoint_every == b.checkpoint_every;
-                   });
+    const bool same_phases = std::equal(
+        first.phases.begin(), first.phases.end(), methods_.phases.begin(), methods_.phases.end(),
+        [](const Phase& a, const Phase& b) {
+          return a.name == b.name && a.epochs == b.epochs && a.steps == b.steps &&
+                 a.eval_every == b.eval_every && a.checkpoint_every == b.checkpoint_every;
+        });
     if (!same_phases) differs("phases", methods_.phases.front().span, first.phases.front().span);
     if (first.seed != methods_.seed) differs("seed", methods_.span, first.span);
   }

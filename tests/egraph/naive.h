@@ -1,142 +1,93 @@
-// An engine without any cleverness, to compare with: rows in sets, queries by trying every row for
-// every atom, congruence by looking at all pairs until nothing changes.
+// An engine without any cleverness, to compare with: rows in a map, queries by trying every row for
+// every atom, congruence by looking at all rows until nothing changes.
+//
+// It knows the whole core of the language: constructors, relations, functions with merges,
+// primitives in facts and actions, delete, subsume, rulesets, schedules with conditions, and the
+// errors of the data. It reads rules as the engine compiles them, and shares the engine's interned
+// literals and its primitives; everything else is its own. No containers, globals or lookups.
 #pragma once
 
-#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
+#include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "egraph/egraph.h"
+#include "egraph/run.h"
 
 namespace l3c::egraph {
 
-// Understands constructors, relations and rules over them without primitives. Classes only.
+// A row as both engines can show it: function, arguments and output.
+struct PlainRow {
+  uint32_t function = 0;
+  std::vector<uint32_t> columns;
+  bool subsumed = false;
+};
+
+// Equal for graphs that differ only in the numbers of their classes. (Classes are told apart by
+// what refinement of their uses sees, so different graphs may be equal here, but not the reverse.)
+std::vector<uint64_t> Fingerprint(const EGraph& signature, const std::vector<PlainRow>& rows);
+std::vector<PlainRow> PlainRows(const EGraph& graph);
+
 class NaiveEngine {
  public:
-  explicit NaiveEngine(const EGraph& signature) : graph_(signature) {}
+  // Of `program` only declarations, rules, literals and primitives are used.
+  explicit NaiveEngine(EGraph& program) : program_(program) {}
 
-  uint32_t Find(uint32_t id) const {
-    while (parents_[id] != id) id = parents_[id];
-    return id;
-  }
+  // A term or a fact; the class, or 0.
+  uint32_t Add(FunctionId f, std::vector<uint32_t> args);
+  // One step: match on the same graph, apply, rebuild.
+  void Step(RulesetId ruleset = kDefaultRuleset);
+  // At most `max_steps` steps.
+  void Run(const Schedule& schedule, uint64_t max_steps);
+  bool HasMatch(const Query& query, bool subsumed_too = false);
 
-  uint32_t Add(FunctionId f, std::vector<uint32_t> args) {
-    for (uint32_t& a : args) a = Find(a);
-    const bool constructor = graph_.function(f).kind == FunctionKind::kConstructor;
-    auto [it, fresh] = rows_.try_emplace({f.index, std::move(args)}, 0);
-    if (fresh && constructor) {
-      it->second = static_cast<uint32_t>(parents_.size());
-      parents_.push_back(it->second);
-    }
-    return constructor ? Find(it->second) : 0;
-  }
-
-  void Union(uint32_t a, uint32_t b) {
-    a = Find(a);
-    b = Find(b);
-    parents_[std::max(a, b)] = std::min(a, b);
-  }
-
-  void Rebuild() {
-    for (bool changed = true; changed;) {
-      changed = false;
-      std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> rows;
-      for (const auto& [key, output] : rows_) {
-        auto canonical = key;
-        for (uint32_t& a : canonical.second) a = Find(a);
-        const bool constructor =
-            graph_.function(FunctionId{key.first}).kind == FunctionKind::kConstructor;
-        const uint32_t out = constructor ? Find(output) : 0;
-        auto [it, fresh] = rows.try_emplace(canonical, out);
-        if (!fresh && constructor && Find(it->second) != out) {
-          Union(it->second, out);
-          changed = true;
-        }
-        if (canonical != key || out != output) changed = true;
-      }
-      rows_ = std::move(rows);
-    }
-  }
-
-  // One step of all rules: match on the same graph, apply, rebuild.
-  void Step() {
-    std::vector<std::pair<const Rule*, std::vector<uint32_t>>> matches;
-    for (uint32_t r = kCongruence.index + 1; r < graph_.rule_count(); ++r) {
-      const Rule& rule = graph_.rule(RuleId{r});
-      std::vector<uint32_t> slots(rule.slot_sorts.size(), Value::kNone);
-      Match(rule, 0, slots, [&] { matches.emplace_back(&rule, slots); });
-    }
-    for (auto& [rule, slots] : matches) {
-      const auto get = [&slots = slots](const Operand& o) { return slots[o.bits]; };
-      for (const Action& a : rule->actions) {
-        std::vector<uint32_t> args;
-        for (const Operand& o : a.args) args.push_back(get(o));
-        switch (a.kind) {
-          case Action::Kind::kAdd:
-            slots[a.result] = Add(a.function, args);
-            break;
-          case Action::Kind::kAddAs:
-            Union(Add(a.function, args), get(a.value));
-            break;
-          case Action::Kind::kUnion:
-            Union(args[0], args[1]);
-            break;
-          default:
-            break;
-        }
-      }
-    }
-    Rebuild();
-  }
-
-  std::vector<size_t> Sizes() const {
-    std::vector<size_t> sizes(graph_.function_count(), 0);
-    for (const auto& [key, output] : rows_) ++sizes[key.first];
-    return sizes;
-  }
-
+  bool failed() const { return failed_; }
+  std::vector<PlainRow> Rows() const;
+  std::vector<size_t> Sizes() const;  // by function
   // Which of `ids` are equal: for each, the first that it equals.
-  std::vector<size_t> Partition(const std::vector<uint32_t>& ids) const {
-    std::vector<size_t> groups;
-    for (uint32_t id : ids) {
-      size_t first = 0;
-      while (Find(ids[first]) != Find(id)) ++first;
-      groups.push_back(first);
-    }
-    return groups;
-  }
+  std::vector<size_t> Partition(const std::vector<uint32_t>& ids) const;
 
  private:
-  void Match(const Rule& rule, size_t atom, std::vector<uint32_t>& slots,
-             const std::function<void()>& found) {
-    if (atom == rule.query.atoms.size()) return found();
-    const Atom& a = rule.query.atoms[atom];
-    for (const auto& [key, output] : rows_) {
-      if (key.first != a.function.index) continue;
-      const std::vector<uint32_t> before = slots;
-      bool fits = true;
-      for (size_t c = 0; fits && c < a.columns.size(); ++c) {
-        const uint32_t value = c < key.second.size() ? key.second[c] : output;
-        if (a.columns[c].is_constant) {
-          fits = a.columns[c].bits == value;
-        } else if (slots[a.columns[c].bits] == Value::kNone) {
-          slots[a.columns[c].bits] = value;
-        } else {
-          fits = slots[a.columns[c].bits] == value;
-        }
-      }
-      if (fits) Match(rule, atom + 1, slots, found);
-      slots = before;
-    }
-  }
+  using Key = std::pair<uint32_t, std::vector<uint32_t>>;  // function, arguments
+  struct Content {
+    uint32_t output = 0;
+    bool subsumed = false;
+    uint64_t stamp = 0;  // the step in which it got its output
+  };
+  using Slots = std::vector<uint32_t>;
 
-  const EGraph& graph_;
+  uint32_t Find(uint32_t id) const;
+  bool IsConstructor(uint32_t f) const;
+  uint32_t Canonical(SortId sort, uint32_t value) const;
+  Key CanonicalKey(uint32_t f, const std::vector<uint32_t>& args) const;
+  void Union(uint32_t a, uint32_t b);
+  void Set(FunctionId f, const std::vector<uint32_t>& args, uint32_t value);
+  // The value kept of the two.
+  uint32_t Merged(const Function& f, uint32_t old_value, uint32_t new_value);
+  void Rebuild();
+  bool Carry(const Schedule& schedule);
+  std::optional<uint32_t> Call(uint32_t primitive, const std::vector<Operand>& args,
+                               const Slots& slots);
+  void Act(const std::vector<Action>& actions, const std::vector<SortId>& sorts, Slots& slots);
+  // `found` for every match; `newest` is the latest stamp among its rows.
+  void Match(const Query& query, size_t atom, Slots& slots, uint64_t newest, bool subsumed_too,
+             const std::function<void(uint64_t newest)>& found);
+  // Checks primitives whose arguments are bound, binding their outputs, until none is left.
+  bool Primitives(const Query& query, Slots& slots);
+
+  EGraph& program_;
   std::vector<uint32_t> parents_;
-  std::map<std::pair<uint32_t, std::vector<uint32_t>>, uint32_t> rows_;
+  std::map<Key, Content> rows_;
+  std::map<uint32_t, uint64_t> seen_;  // by rule: the step of its latest run
+  uint64_t clock_ = 0;
+  uint64_t steps_left_ = 0;
+  uint64_t changes_ = 0;
+  bool failed_ = false;
 };
 
 }  // namespace l3c::egraph

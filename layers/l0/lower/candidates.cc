@@ -257,6 +257,11 @@ class Analyser {
       for (ValueId input : definition.inputs) queue_.push_back({item.context, input, item.map});
       return;
     }
+    if (definition.op == Op::kRandom) {
+      inlines(-1);
+      queue_.push_back({item.context, definition.inputs[0], IndexMap{}});
+      return;
+    }
     if (IsReduction(definition.op)) {
       if (first) {
         Reduce(item, definition, inlines);
@@ -415,7 +420,7 @@ class Analyser {
     const Inline& way = entry.inlines.front();
     const Definition& d = table_.values[entry.value].definitions[way.definition];
     if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather ||
-        d.op == Op::kScatterAdd) {
+        d.op == Op::kScatterAdd || d.op == Op::kRandom) {
       return entry.axes;
     }
     uint64_t axes = 0;

@@ -1,0 +1,160 @@
+// Memory for arrays that are small in most graphs and large in some.
+//
+// Large blocks come from the kernel directly, in huge pages where it has them: random access to a
+// hash of a million rows then costs no misses of the page table. Small ones come from the heap.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace l3c::egraph {
+
+// A block of `size` elements whose bytes are zero at first.
+template <typename T>
+class ZeroedArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  ZeroedArray() = default;
+  explicit ZeroedArray(size_t size) : size_(size) {
+    if (size == 0) return;
+    if (!IsMapped()) {
+      data_ = static_cast<T*>(std::calloc(size, sizeof(T)));
+      if (data_ == nullptr) throw std::bad_alloc();
+      return;
+    }
+    void* block =
+        mmap(nullptr, Bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (block == MAP_FAILED) throw std::bad_alloc();
+    madvise(block, Bytes(), MADV_HUGEPAGE);  // a wish; the pages work without it
+    data_ = static_cast<T*>(block);
+  }
+  ZeroedArray(const ZeroedArray& other) : ZeroedArray(other.size_) {
+    if (size_ != 0) std::memcpy(data_, other.data_, Bytes());
+  }
+  ZeroedArray(ZeroedArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+  ZeroedArray& operator=(ZeroedArray other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~ZeroedArray() {
+    if (data_ == nullptr) return;
+    if (IsMapped()) {
+      munmap(data_, Bytes());
+    } else {
+      std::free(data_);
+    }
+  }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  size_t Bytes() const { return size_ * sizeof(T); }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  T* begin() { return data_; }
+  T* end() { return data_ + size_; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+
+ private:
+  static constexpr size_t kMinMapped = size_t{1} << 21;
+  bool IsMapped() const { return Bytes() >= kMinMapped; }
+
+  T* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// A vector that grows by a quarter once it is large: the heap then moves whole pages, so there is
+// neither a copy nor a moment with twice the memory.
+template <typename T>
+class GrowingArray {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  GrowingArray() = default;
+  GrowingArray(const GrowingArray& other) {
+    Reallocate(other.size_);
+    if (other.size_ != 0) std::memcpy(data_, other.data_, other.size_ * sizeof(T));
+    size_ = other.size_;
+  }
+  GrowingArray(GrowingArray&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  GrowingArray& operator=(GrowingArray other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+  ~GrowingArray() { std::free(data_); }
+
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  size_t Bytes() const { return capacity_ * sizeof(T); }
+  // What Bytes() is when `size` elements are there.
+  size_t BytesAt(size_t size) const {
+    size_t capacity = capacity_;
+    while (capacity < size) capacity = Grown(capacity);
+    return capacity * sizeof(T);
+  }
+  T& operator[](size_t i) { return data_[i]; }
+  const T& operator[](size_t i) const { return data_[i]; }
+  T& back() { return data_[size_ - 1]; }
+  const T* begin() const { return data_; }
+  const T* end() const { return data_ + size_; }
+
+  void push_back(T value) {
+    if (size_ == capacity_) Reallocate(Grown(capacity_));
+    data_[size_++] = value;
+  }
+  // New elements are `fill`.
+  void resize(size_t size, T fill) {
+    if (size > capacity_) {
+      size_t capacity = capacity_;
+      while (capacity < size) capacity = Grown(capacity);
+      Reallocate(capacity);
+    }
+    for (size_t i = size_; i < size; ++i) data_[i] = fill;
+    size_ = size;
+  }
+  void pop_back() { --size_; }
+  // Drops the elements from `size` on and the memory that an array of this size would not have.
+  void Truncate(size_t size, size_t capacity) {
+    size_ = size;
+    if (capacity < capacity_) Reallocate(capacity);
+  }
+  size_t capacity() const { return capacity_; }
+
+ private:
+  static constexpr size_t kDoubledBytes = size_t{1} << 18;
+  static size_t Grown(size_t capacity) {
+    if (capacity == 0) return 16;
+    return capacity * sizeof(T) < kDoubledBytes ? capacity * 2 : capacity + capacity / 4;
+  }
+  void Reallocate(size_t capacity) {
+    if (capacity == 0) {
+      std::free(std::exchange(data_, nullptr));
+    } else {
+      void* block = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
+      if (block == nullptr) throw std::bad_alloc();
+      data_ = static_cast<T*>(block);
+    }
+    capacity_ = capacity;
+  }
+
+  T* data_ = nullptr;
+  size_t size_ = 0;
+  size_t capacity_ = 0;
+};
+
+}  // namespace l3c::egraph
