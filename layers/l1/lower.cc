@@ -169,7 +169,7 @@ class Lowering {
     }
     info_ = &info->second;
     const auto rows = info_->rows.find("train");
-    if (rows == info_->rows.end() || rows->second < (drop_last_ ? batch_ : 1)) {
+    if (rows == info_->rows.end() || rows->second < batch_) {
       const int64_t count = rows == info_->rows.end() ? 0 : rows->second;
       return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
                       " rows to train on, and a batch has " + std::to_string(batch_),

@@ -326,6 +326,13 @@ class SpaceBuilder {
   std::optional<SearchFailure> TakeRows() {
     if (!rows_ || *rows_ < 1) return std::nullopt;
     Priors& p = space_.priors;
+    if (!space_.fixed_sample && p.batches.back() > *rows_) {
+      const size_t before = p.batches.size();
+      std::erase_if(p.batches, [&](int64_t batch) { return batch > *rows_; });
+      if (p.batches.empty()) p.batches = {*rows_};
+      explanation_.pruned.push_back({"batches of more than " + PrintInteger(*rows_) + " rows",
+                                     "there are no more rows", before - p.batches.size()});
+    }
     auto ceil_div = [](int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); };
     const int64_t steps = ceil_div(*rows_, p.usual_batch);
     const int64_t needed = ceil_div(p.least_updates, steps);
