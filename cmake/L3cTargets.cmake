@@ -10,10 +10,12 @@ set(L3C_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initialize
 # host compiler may not contract a*b+c on its own.
 set(L3C_FLOATING_POINT -ffp-contract=off)
 
+get_filename_component(L3C_ROOT ${CMAKE_CURRENT_LIST_DIR}/.. ABSOLUTE)
+
 function(l3c_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_include_directories(${name} PUBLIC $<BUILD_INTERFACE:${L3C_ROOT}>)
   target_compile_options(${name} PRIVATE ${L3C_WARNINGS} ${L3C_FLOATING_POINT})
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
 endfunction()

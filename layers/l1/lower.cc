@@ -169,20 +169,34 @@ class Lowering {
     }
     info_ = &info->second;
     const auto rows = info_->rows.find("train");
-    if (rows == info_->rows.end() || rows->second < batch_) {
-      const int64_t count = rows == info_->rows.end() ? 0 : rows->second;
+    const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
+    const int64_t samples = rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
+    if (samples < batch_) {
+      const int64_t count = samples;
       return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
                       " rows to train on, and a batch has " + std::to_string(batch_),
                   "make the batch smaller", methods_.sample.span);
     }
-    has_test_ = info_->rows.contains("test") && info_->rows.at("test") > 0;
+    l2::SamplePlan evaluated = plan;
+    evaluated.shards = 1;
+    has_test_ =
+        info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0;
 
     total_steps_ = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
       updates_.push_back(
           l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps_));
     }
-    for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t);
+    FindVariants();
+    if (variants_.size() > 1 && forward_.turns.size() > 1) {
+      return Fail(
+          "phases that freeze layers or have an update of their own, and a goal of several "
+          "turns",
+          "write one of the two", methods_.phases.front().span);
+    }
+    for (size_t v = 0; v < variants_.size(); ++v) {
+      for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t, v);
+    }
     BuildEvalGraph();
     return true;
   }
@@ -194,6 +208,43 @@ class Lowering {
     phase.steps = options_.steps.value_or(0);
     methods_.phases = {phase};
   }
+
+  // What some phases update, and how: a training graph and a message of its own.
+  struct Variant {
+    std::vector<std::string> frozen;  // sorted
+    l2::Form update;
+    l2::UpdateGraph graph;
+  };
+
+  void FindVariants() {
+    for (const l2::Phase& phase : methods_.phases) {
+      Variant variant;
+      variant.frozen = phase.frozen;
+      std::sort(variant.frozen.begin(), variant.frozen.end());
+      variant.update = phase.update.empty() ? methods_.update : phase.update[0];
+      size_t v = 0;
+      while (v < variants_.size() && !(variants_[v].frozen == variant.frozen &&
+                                       l2::SameForm(variants_[v].update, variant.update))) {
+        ++v;
+      }
+      variant_of_phase_.push_back(v);
+      if (v < variants_.size()) continue;
+      std::vector<l2::Parameter> moved;
+      for (const l2::Parameter& p : ParametersOf(0)) {
+        if (!IsFrozen(variant, p)) moved.push_back(p);
+      }
+      variant.graph = l2::ExpandUpdate(variant.update, moved, total_steps_);
+      variants_.push_back(std::move(variant));
+    }
+  }
+
+  static bool IsFrozen(const Variant& variant, const l2::Parameter& parameter) {
+    return std::any_of(variant.frozen.begin(), variant.frozen.end(), [&](const std::string& layer) {
+      return parameter.name.starts_with(layer + "_");
+    });
+  }
+
+  static std::string VariantSuffix(size_t v) { return v == 0 ? "" : "_" + std::to_string(v + 1); }
 
   // The parameters of one model.
   std::vector<l2::Parameter> ParametersOf(size_t model) const {
@@ -217,14 +268,19 @@ class Lowering {
     std::vector<size_t> models;         // whose parameters it reads
     std::vector<std::string> messages;  // "actor.message", sent when it is done
     std::string suffix;                 // of the buffers that are staged for it
+    size_t variant = 0;
   };
 
   // Everything is named before differentiation, so that a gradient is named after what it is the
   // gradient of; and derived ops are expanded before that, so that nothing is renamed in between.
-  void BuildTrainGraph(size_t t) {
-    const l2::TurnNodes& turn = forward_.turns[t];
+  void BuildTrainGraph(size_t t, size_t v) {
+    l2::TurnNodes turn = forward_.turns[t];
+    std::erase_if(turn.parameters,
+                  [&](size_t p) { return IsFrozen(variants_[v], forward_.parameters[p]); });
     Compute compute;
-    compute.name = forward_.turns.size() == 1 ? kTrainGraph : turn.name + "_step";
+    compute.variant = v;
+    compute.name =
+        (forward_.turns.size() == 1 ? kTrainGraph : turn.name + "_step") + VariantSuffix(v);
     if (t > 0) compute.suffix = "_" + std::to_string(t + 1);
     for (const Compute& other : train_) {
       if (other.name == compute.name) compute.name += compute.suffix;
@@ -417,14 +473,19 @@ class Lowering {
     program_.system = options_.system;
     BindData();
     for (size_t m = 0; m < module_.methods.size(); ++m) BuildActor(m);
-    std::vector<const Compute*> train;
-    for (const Compute& compute : train_) train.push_back(&compute);
-    program_.stages.push_back(Loader("load_train", "train", train, drop_last_));
-    if (place_.staging != place_.resident) {
-      program_.stages.push_back(Transfer("transfer_train", program_.stages.back(), train));
+    for (size_t v = 0; v < variants_.size(); ++v) {
+      const std::string name = "train" + VariantSuffix(v);
+      std::vector<const Compute*> train;
+      for (const Compute& compute : train_) {
+        if (compute.variant == v) train.push_back(&compute);
+      }
+      program_.stages.push_back(Loader("load_" + name, "train", train, drop_last_));
+      if (place_.staging != place_.resident) {
+        program_.stages.push_back(Transfer("transfer_" + name, program_.stages.back(), train));
+      }
+      for (const Compute* compute : train) AddGraph(*compute);
+      AddPipeline(name, train);
     }
-    for (const Compute& compute : train_) AddGraph(compute);
-    AddPipeline("train", train);
     if (has_test_) {
       program_.stages.push_back(Loader("load_test", "test", {&eval_}, /*drop_last=*/false));
       if (place_.staging != place_.resident) {
@@ -497,8 +558,17 @@ class Lowering {
     }
     // What nothing updates keeps its parameters alone.
     if (messages > 0) {
-      for (const l2::UpdateStateField& s : update.state) {
-        actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
+      std::vector<const l2::UpdateGraph*> graphs = {&update};
+      if (variants_.size() > 1) {
+        graphs.clear();
+        for (const Variant& variant : variants_) graphs.push_back(&variant.graph);
+      }
+      for (const l2::UpdateGraph* graph : graphs) {
+        for (const l2::UpdateStateField& s : graph->state) {
+          const auto same = [&](const StateField& f) { return f.name == s.name; };
+          if (std::any_of(actor.state.begin(), actor.state.end(), same)) continue;
+          actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
+        }
       }
       actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
       for (const StateField& field : actor.state) {
@@ -515,18 +585,21 @@ class Lowering {
     actor.windows.push_back(std::move(window));
 
     for (size_t m = 0; m < messages; ++m) {
+      // Of variants, each sends its own message; turns send messages that do the same.
+      const Graph& graph = variants_.size() > 1 ? variants_[m].graph.graph : update.graph;
       Handler handler;
       handler.message = MessageName(m + 1);
       GraphPart part;
       for (const l2::Parameter& p : parameters) {
+        if (variants_.size() > 1 && IsFrozen(variants_[m], p)) continue;
         handler.args.push_back(p.name + "_grad");
-        part.arguments.push_back(*update.graph.Find(handler.args.back()));
+        part.arguments.push_back(*graph.Find(handler.args.back()));
       }
       for (const StateField& field : actor.state) {
-        if (const auto node = update.graph.Find(field.name)) part.state.push_back(*node);
+        if (const auto node = graph.Find(field.name)) part.state.push_back(*node);
       }
-      part.outputs = update.graph.outputs();
-      Graph named = update.graph;
+      part.outputs = graph.outputs();
+      Graph named = graph;
       NameValues(named, "_next", "step");
       handler.graph = Extract(named, part);
       actor.handlers.push_back(std::move(handler));
@@ -572,7 +645,19 @@ class Lowering {
     stage.sampling.kind = split == "train" ? SampleKind::kEpochShuffle : SampleKind::kSequential;
     stage.sampling.data = data_name_;
     stage.sampling.split = split;
-    stage.sampling.rows = info_->rows.at(split);
+    const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
+    const bool training = split == "train";
+    l2::SamplePlan evaluated = plan;
+    evaluated.shards = 1;
+    stage.sampling.rows = l2::SamplesOf(training ? plan : evaluated, info_->rows.at(split));
+    stage.sampling.window = plan.window;
+    stage.sampling.stride = plan.stride;
+    if (training) {
+      stage.sampling.shards = plan.shards;
+      stage.sampling.buffer = plan.buffer;
+      stage.sampling.recent = plan.recent;
+      if (plan.replay) stage.sampling.kind = SampleKind::kReplay;
+    }
     stage.sampling.batch = batch_;
     stage.sampling.drop_last = drop_last;
     std::vector<Statement> reads, forwards;
@@ -679,10 +764,11 @@ class Lowering {
     }
     schedule.pipeline_depth = place_.pipeline_depth;
     schedule.seed = seed_;
-    for (const l2::Phase& p : methods_.phases) {
+    for (size_t i = 0; i < methods_.phases.size(); ++i) {
+      const l2::Phase& p = methods_.phases[i];
       Phase phase;
       phase.name = p.name;
-      phase.pipeline = "train";
+      phase.pipeline = "train" + VariantSuffix(variant_of_phase_[i]);
       phase.epochs = p.epochs;
       phase.steps = p.steps;
       if (p.eval_every > 0 && has_test_) {
@@ -713,6 +799,8 @@ class Lowering {
   bool has_test_ = false;
   std::string data_name_;
   const DatasetInfo* info_ = nullptr;
+  std::vector<Variant> variants_;  // at least one
+  std::vector<size_t> variant_of_phase_;
   uint64_t seed_ = 0;
   int64_t total_steps_ = 1;
   l2::ForwardGraph forward_;              // in training

@@ -72,7 +72,7 @@ BackwardGraph::BackwardGraph(const ForwardGraph& forward, size_t turn, uint64_t 
       parameters_(forward.parameter_nodes),
       loss_(forward.turns[turn].loss),
       row_loss_(forward.turns[turn].row_loss),
-      mask_(forward.mask),
+      mask_(forward.row_weight),
       seed_(seed),
       total_steps_(total_steps) {
   for (const auto& [model, network] : forward.networks) {

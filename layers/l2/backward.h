@@ -37,7 +37,7 @@ class BackwardGraph {
   tensor::Graph& graph() { return graph_; }
   tensor::NodeId loss() const { return loss_; }
   const std::optional<tensor::NodeId>& row_loss() const { return row_loss_; }
-  tensor::NodeId mask() const { return mask_; }
+  tensor::NodeId mask() const { return mask_; }  // f32 [batch]: 0 for rows that count nothing
   tensor::NodeId parameter(size_t p) const { return parameters_[p]; }
   const std::vector<Parameter>& parameters() const { return info_; }
   // What the model with this index makes of its own input.

@@ -349,6 +349,7 @@ Module Build(const Space& space, const Choice& choice) {
 
   methods.backward =
       MakeForm(*FindEntry(Family::kBackward, "autodiff"), {{"mode", std::string("reverse")}});
+  if (space.fixed_backward) methods.backward = *space.fixed_backward;
   methods.update = UpdateForm(space, choice);
   for (size_t t = 0; t < choice.losses.size(); ++t) {
     methods.losses.push_back({space.loss_terms[t], *p.losses[choice.losses[t]].form});

@@ -44,7 +44,8 @@ struct Space {
   bool rest_every = false;           // many short epochs: evaluated and kept about ten times in all
   std::optional<Form> fixed_sample;  // #[l2::sample(…)]
   std::optional<Form> fixed_update;  // #[l2::update(…)]
-  std::vector<Phase> fixed_phases;   // of a model that it trains together with
+  std::optional<Form> fixed_backward;  // #[l2::backward(…)]
+  std::vector<Phase> fixed_phases;     // of a model that it trains together with
 };
 
 // Whether a stage of the kind, or a readout, keeps a property of Space::asked.

@@ -15,6 +15,7 @@
 #include "layers/l2/losses.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
+#include "layers/l2/predicate.h"
 #include "layers/l3/domain.h"
 #include "layers/tensor/op.h"
 
@@ -40,14 +41,14 @@ class Expander {
   ForwardGraph Run() {
     AddFieldInputs();
     result_.mask = g_.AddInput("mask", DType::kF32, {batch_});
-    if (DrawsRandomNumbers()) result_.step = g_.AddInput("step", DType::kI64, {});
+    if (NeedsStep()) result_.step = g_.AddInput("step", DType::kI64, {});
     AddParameterInputs();
     l3::Ref own;
     own.kind = l3::Ref::Kind::kOutput;
     own.owner = methods_.model;
     own.member = "out";
     if (Reads(methods_.model)) result_.output = OutputOf(own);
-    rows_ = g_.ReduceSum(result_.mask, {0});
+    AddRowWeight();
     for (const Turn& turn : turns_) ExpandTurn(turn);
     result_.loss = result_.turns.front().loss;
     return std::move(result_);
@@ -68,8 +69,35 @@ class Expander {
     });
   }
 
-  bool DrawsRandomNumbers() const {
+  // Rows that pad the batch count nothing, nor in training those that a curriculum leaves out; a
+  // batch in which none counts has the loss 0.
+  void AddRowWeight() {
+    result_.row_weight = result_.mask;
+    const SamplePlan plan = PlanOf(methods_.sample);
+    if (plan.curriculum.empty() || !options_.training) {
+      rows_ = g_.ReduceSum(result_.mask, {0});
+      return;
+    }
+    PredicateValues values;
+    for (const auto& field : result_.fields) values[field.data + "." + field.field] = field.node;
+    int64_t end = 0;
+    for (const Form& stage : plan.curriculum) end += stage.Integer(1);
+    NodeId counts = g_.Full(1, {batch_}, DType::kBool);
+    for (size_t i = plan.curriculum.size(); i-- > 0;) {
+      const Form& stage = plan.curriculum[i];
+      const NodeId limit = g_.Const(static_cast<double>(end), DType::kI64);
+      const NodeId during = g_.Expand(g_.Binary(Op::kCmpLt, *result_.step, limit), {batch_});
+      const NodeId holds = ExpandPredicate(g_, stage.Expression(0), values, batch_);
+      counts = g_.Add(Op::kWhere, {during, holds, counts});
+      end -= stage.Integer(1);
+    }
+    result_.row_weight = WhereElse(g_, counts, result_.mask, 0);
+    rows_ = g_.Binary(Op::kMax, g_.ReduceSum(result_.row_weight, {0}), g_.Const(1));
+  }
+
+  bool NeedsStep() const {
     if (!options_.training) return false;
+    if (!PlanOf(methods_.sample).curriculum.empty()) return true;
     for (const Methods& methods : module_.methods) {
       if (!Reads(methods.model)) continue;
       if (l2::DrawsRandomNumbers(methods.backward)) return true;
@@ -103,6 +131,16 @@ class Expander {
           for (const l3::Ref& read : term.term->reads) add(read);
         }
       }
+    }
+    for (const Form& stage : PlanOf(methods_.sample).curriculum) {
+      l3::ForEachReference(stage.Expression(0), [&](const l3::Expr& ref) {
+        const size_t dot = ref.name.find('.');
+        l3::Ref field;
+        field.kind = l3::Ref::Kind::kField;
+        field.owner = ref.name.substr(0, dot);
+        field.member = ref.name.substr(dot + 1);
+        add(field);
+      });
     }
     for (const l3::Ref& field : fields) FieldNode(field);
   }
@@ -222,11 +260,11 @@ class Expander {
       std::vector<NodeId> operands;
       for (uint32_t operand : node.inputs) operands.push_back(values[operand]);
       if (entry.is_stage && node.inputs[0] != 0) applied.activations.push_back(operands[0]);
-      const auto parameters = std::span(result_.parameter_nodes)
-                                  .subspan(first + ranges[i].first, ranges[i].second);
+      const auto parameters =
+          std::span(result_.parameter_nodes).subspan(first + ranges[i].first, ranges[i].second);
       if (entry.expand_surrogate && options_.training && TakesSurrogates(methods.backward)) {
-        values.push_back(entry.expand_surrogate(g_, node.form, operands,
-                                                SurrogateOf(methods.backward)));
+        values.push_back(
+            entry.expand_surrogate(g_, node.form, operands, SurrogateOf(methods.backward)));
       } else if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
         const NodeId key = RandomKey(Prefix(methods) + node.name);
         values.push_back(entry.expand_random(g_, node.form, operands, parameters, key));
@@ -355,12 +393,13 @@ class Expander {
   // hold may be anything, and 0·NaN is NaN.
   NodeId MeanOverRows(const LossRows& rows) {
     const NodeId zero = g_.Full(0, {batch_});
-    NodeId padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.mask, zero));
+    NodeId padding =
+        g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.row_weight, zero));
     if (!rows.kept) {
       const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
       return l2::Apply(g_, "div", {g_.ReduceSum(kept, {0}), rows_});
     }
-    const NodeId weight = g_.Binary(Op::kMul, result_.mask, *rows.kept);
+    const NodeId weight = g_.Binary(Op::kMul, result_.row_weight, *rows.kept);
     padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, weight, zero));
     const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
     // With every row ignored the loss is 0.
@@ -408,9 +447,9 @@ class Expander {
       }
       const NodeId share =
           g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
-      right = g_.Binary(Op::kMul, share, result_.mask);
+      right = g_.Binary(Op::kMul, share, result_.row_weight);
     } else {
-      right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.mask});
+      right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.row_weight});
     }
     const NodeId sum = g_.ReduceSum(right, {0});
     AddOutput(metric_prefix_ + "correct", sum);
@@ -484,7 +523,7 @@ class Expander {
   std::map<std::string, Applied> applied_;         // by what each application computes
   std::string metric_prefix_;
   std::optional<NodeId> row_loss_;  // of the turn
-  NodeId rows_ = 0;  // Σ mask
+  NodeId rows_ = 0;                 // Σ mask
 };
 
 }  // namespace
@@ -495,8 +534,10 @@ ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t
 }
 
 int64_t TotalSteps(const Methods& methods, int64_t rows) {
-  const int64_t batch = BatchOf(methods.sample);
-  const int64_t per_epoch = DropsLast(methods.sample) ? rows / batch : (rows + batch - 1) / batch;
+  const SamplePlan plan = PlanOf(methods.sample);
+  const int64_t samples = SamplesOf(plan, rows);
+  const int64_t per_epoch =
+      plan.drop_last ? samples / plan.batch : (samples + plan.batch - 1) / plan.batch;
   int64_t total = 0;
   for (const Phase& phase : methods.phases) {
     total += phase.steps > 0 ? phase.steps : phase.epochs * per_epoch;

@@ -77,6 +77,7 @@ struct ForwardGraph {
   };
   std::vector<FieldInput> fields;
   tensor::NodeId mask = 0;
+  tensor::NodeId row_weight = 0;  // f32 [batch]: the mask, 0 too for rows that do not count
   std::optional<tensor::NodeId> step;  // i64 []: completed steps; where random numbers are drawn
   std::vector<Parameter> parameters;
   std::vector<size_t> parameter_models;  // index into Module::methods, for each parameter

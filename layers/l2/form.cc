@@ -21,7 +21,7 @@ namespace {
 std::vector<std::string_view> ReservedNames(Family family) {
   switch (family) {
     case Family::kSample:
-      return {"stream_window", "curriculum", "replay", "distributed_shard"};
+      return {};
     case Family::kLayer:
     case Family::kInfer:
     case Family::kNorm:

@@ -104,6 +104,8 @@ struct Phase {
   int64_t steps = 0;
   int64_t eval_every = 1;        // epochs between evaluations on the test split; 0: never
   int64_t checkpoint_every = 1;  // epochs between checkpoints; 0: only at the end
+  std::vector<std::string> frozen;  // layers whose parameters do not move
+  std::vector<Form> update;         // in place of the method's: one or none
   Span span;
 };
 

@@ -290,6 +290,8 @@ class SpaceBuilder {
       p.warmups = {0};
       p.decays = {{"constant", 1}};
       space_.fixed_update = std::move(form);
+    } else {
+      space_.fixed_backward = std::move(form);
     }
   }
 
@@ -912,6 +914,26 @@ std::optional<SearchFailure> Rerank(const Space& space, const StepSimulator& sim
   return std::nullopt;
 }
 
+// What an annotation fixes must be sound in the method that it lands in; the candidates in which it
+// is not are dropped.
+std::optional<SearchFailure> CheckAnnotations(const Space& space,
+                                              std::vector<search::Candidate<Module>>& candidates) {
+  const auto hints = space.spec->hints.find(space.model->name);
+  if (hints == space.spec->hints.end() || space.spec->models.size() != 1) return std::nullopt;
+  std::optional<SearchFailure> first;
+  std::erase_if(candidates, [&](const search::Candidate<Module>& candidate) {
+    support::Diagnostics diagnostics;
+    if (Verify(candidate.target, diagnostics)) return false;
+    const support::Diagnostic& error = diagnostics.all().front();
+    if (!first) {
+      first = NoCandidates{error.message, error.fix.empty() ? error.label : error.fix,
+                           hints->second.front().span};
+    }
+    return true;
+  });
+  return candidates.empty() ? first : std::nullopt;
+}
+
 // One model's methods, best first; each candidate holds them alone.
 search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Model& model,
                                           const LowerConstraints& constraints, const Methods* first,
@@ -995,6 +1017,7 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
   for (const Scored& candidate : found) {
     result.candidates.push_back({Build(space, candidate.choice), scorer.Cost(candidate.score)});
   }
+  result.failure = CheckAnnotations(space, result.candidates);
   return result;
 }
 

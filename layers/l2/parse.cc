@@ -8,7 +8,8 @@
 //   infer    = ("sequential" | "residual") "[" infer {"," infer} "]" | form
 //            | NAME "(" [ label ":" ] ( infer | "[" infer {"," infer} "]" | value ) {"," …} ")"
 //                                                               infer_methods.h
-//   phase    = NAME "(" ("epochs" | "steps") ":" n [, "eval" ":" n] [, "checkpoint" ":" n] ")"
+//   phase    = NAME "(" ("epochs" | "steps") ":" n [, "eval" ":" n] [, "checkpoint" ":" n]
+//                       [, "frozen" ":" "[" NAME {"," NAME} "]"] [, "update" ":" form] ")"
 //   form     = NAME [ "(" args ")" ]                             form.h
 //
 // sample, infer, backward and update are required; the rest has defaults.
@@ -160,8 +161,21 @@ class MethodsParser {
       const bool ok = parser_.ParseList("(", ")", [&] {
         auto label = parser_.AcceptLabel();
         if (!label) {
-          parser_.ErrorExpected("'epochs:', 'steps:', 'eval:' or 'checkpoint:'");
+          parser_.ErrorExpected(
+              "'epochs:', 'steps:', 'eval:', 'checkpoint:', 'frozen:' or 'update:'");
           return false;
+        }
+        if (label->text == "frozen" || label->text == "update") {
+          if (!given.insert(label->text).second) {
+            parser_.Error(label->span, "'" + label->text + "' is given twice");
+            return false;
+          }
+          if (label->text == "update") return Read(Family::kUpdate, phase.update.emplace_back());
+          return parser_.ParseList("[", "]", [&] {
+            auto layer = parser_.ExpectName("the name of a layer, such as linear1");
+            if (layer) phase.frozen.push_back(layer->text);
+            return layer.has_value();
+          });
         }
         int64_t* field = label->text == "epochs"       ? &phase.epochs
                          : label->text == "steps"      ? &phase.steps
@@ -170,7 +184,7 @@ class MethodsParser {
                                                        : nullptr;
         if (field == nullptr) {
           parser_.ErrorUnknown("argument of a phase", *label,
-                               {"epochs", "steps", "eval", "checkpoint"});
+                               {"epochs", "steps", "eval", "checkpoint", "frozen", "update"});
           return false;
         }
         if (!given.insert(label->text).second) {

@@ -156,6 +156,10 @@ std::string PhaseText(const Phase& phase) {
   if (phase.checkpoint_every != 1) {
     args.push_back("checkpoint: " + support::PrintInteger(phase.checkpoint_every));
   }
+  if (!phase.frozen.empty()) args.push_back("frozen: [" + support::Join(phase.frozen) + "]");
+  if (!phase.update.empty()) {
+    args.push_back("update: " + PrintForm(phase.update[0], Family::kUpdate));
+  }
   return phase.name + "(" + support::Join(args) + ")";
 }
 

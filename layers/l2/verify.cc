@@ -15,6 +15,7 @@
 #include "layers/l2/updates.h"
 #include "layers/l3/domain.h"
 #include "layers/l3/verify.h"
+#include "layers/support/printer.h"
 #include "layers/support/units.h"
 
 namespace l3c::l2 {
@@ -250,29 +251,36 @@ class Verifier {
   }
 
   void CheckUpdate() {
+    CheckUpdate(methods_.update);
+    for (const Phase& phase : methods_.phases) {
+      if (!phase.update.empty()) CheckUpdate(phase.update[0]);
+    }
+  }
+
+  void CheckUpdate(const Form& form) {
     const auto parameters = Parameters(methods_.infer);
     double elements = 0;
     for (const Parameter& p : parameters) {
       elements += static_cast<double>(tensor::NumElements(p.shape));
     }
     if (elements > static_cast<double>(kMaxParameters)) return;  // reported as its size
-    const UpdateGraph update = ExpandUpdate(methods_.update, parameters, 1);
+    const UpdateGraph update = ExpandUpdate(form, parameters, 1);
     for (const tensor::Output& output : update.graph.outputs()) {
       const auto before = update.graph.Find(output.name);
       if (before && update.graph.node(*before).shape == update.graph.node(output.node).shape &&
           update.graph.node(*before).dtype == update.graph.node(output.node).dtype) {
         continue;
       }
-      Error(Kind::kConsistency, methods_.update.span,
+      Error(Kind::kConsistency, form.span,
             "the update turns '" + output.name + "' into shape " +
                 tensor::ShapeToString(update.graph.node(output.node).shape));
     }
-    CheckRepeatedUpdate();
+    CheckRepeatedUpdate(form);
   }
 
   // Two schedules multiply, two clips clip twice: never meant.
-  void CheckRepeatedUpdate() {
-    const auto chain = UpdateChain(methods_.update);
+  void CheckRepeatedUpdate(const Form& form) {
+    const auto chain = UpdateChain(form);
     for (size_t i = 0; i < chain.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (chain[i]->name != chain[j]->name) continue;
@@ -309,6 +317,7 @@ class Verifier {
           .Fix("declare the fields in one data declaration");
       return;
     }
+    l2::CheckSample(methods_.sample, spec_, fields, diagnostics_);
     CheckTogether();
   }
 
@@ -354,9 +363,55 @@ class Verifier {
           .Label("at most " + PrintInteger(kMaxTotalEpochs) + " epochs or " +
                  PrintInteger(kMaxTotalSteps) + " steps");
     }
+    for (const Phase& phase : methods_.phases) CheckFrozen(phase);
     if (methods_.phases.empty()) {
       Error(Kind::kResourceBound, methods_.span, "there are no phases, so training has no length")
           .Fix("add 'phases [ main(epochs: 10) ]'");
+    }
+  }
+
+  void CheckFrozen(const Phase& phase) {
+    if (phase.frozen.empty() && phase.update.empty()) return;
+    if (module_.methods.size() > 1) {
+      Error(Kind::kConsistency, phase.span,
+            "phase '" + phase.name + "' changes what is updated, but several models share it")
+          .Fix("write 'frozen' and 'update' only where there is one model");
+      return;
+    }
+    if (!phase.update.empty() && (EvaluationUpdate(phase.update[0]) == nullptr) !=
+                                     (EvaluationUpdate(methods_.update) == nullptr)) {
+      Error(Kind::kConsistency, phase.update[0].span,
+            "evaluation reads a running mean in one phase and not in another")
+          .With({methods_.update.span, "the method's update is here"})
+          .Fix("write ema in both, or in neither");
+    }
+    const InferGraph& infer = methods_.infer;
+    std::vector<std::string> learning;
+    for (uint32_t i = 1; i < infer.nodes.size(); ++i) {
+      if (!infer.nodes[i].lender && !ParametersOf(infer, i).empty()) {
+        learning.push_back(infer.nodes[i].name);
+      }
+    }
+    size_t frozen = 0;
+    for (const std::string& name : learning) {
+      frozen += std::count(phase.frozen.begin(), phase.frozen.end(), name) > 0 ? 1 : 0;
+    }
+    for (const std::string& name : phase.frozen) {
+      if (std::find(learning.begin(), learning.end(), name) != learning.end()) continue;
+      auto& diagnostic = Error(Kind::kSafety, phase.span,
+                               "there is no layer '" + name + "' with parameters to freeze");
+      const std::string close = support::ClosestMatch(name, learning);
+      if (!close.empty()) {
+        diagnostic.Fix("replace with '" + close + "'");
+      } else {
+        diagnostic.Label("layers: " + support::Join(learning));
+      }
+      return;
+    }
+    if (frozen == learning.size()) {
+      Error(Kind::kConsistency, phase.span,
+            "phase '" + phase.name + "' freezes every layer, so nothing is trained")
+          .Fix("leave a layer out of 'frozen'");
     }
   }
 

@@ -63,8 +63,13 @@ int EGraphRun(const Options& options) {
   egraph::ProgramOptions program;
   program.directory = options.fact_directory.empty() ? "." : options.fact_directory;
   // The memory of the machine is the limit, unless the command line sets another.
-  program.budget.max_nodes = program.budget.max_matches = uint64_t{1} << 32;
-  program.budget.max_bytes = options.max_bytes;
+  constexpr uint64_t kUnbounded = uint64_t{1} << 32;
+  egraph::Budget& budget = program.budget;
+  budget.max_bytes = options.max_bytes;
+  budget.max_nodes = options.max_nodes.value_or(kUnbounded);
+  budget.max_matches = options.max_matches.value_or(kUnbounded);
+  budget.max_iterations = options.max_iterations.value_or(budget.max_iterations);
+  budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
   const egraph::ProgramResult result = egraph::LoadProgram(graph, text, options.file, program);
   for (const egraph::Printed& printed : result.printed) {
     if (options.json) {
@@ -75,7 +80,8 @@ int EGraphRun(const Options& options) {
   }
   for (const egraph::RunReport& report : result.reports) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {
-      std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop) << "\n";
+      std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
+                << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
     }
   }
   if (options.stats) PrintStatistics(graph, result);

@@ -219,6 +219,13 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                          "Where include, input and output look for files (default: here)");
   egraph_run->add_option("--max-bytes", options.max_bytes, "Memory at which a run stops")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops");
+  egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops");
+  egraph_run->add_option("--max-iterations", options.max_iterations,
+                         "Steps of a ruleset after which a run stops");
+  egraph_run->add_option("--max-seconds", options.max_seconds,
+                         "Time after which a run is aborted; what it found then varies")
+      ->check(CLI::NonNegativeNumber);
 
   CLI::App* egraph_extract =
       egraph->add_subcommand("extract", "Choose the cheapest term of a serialized e-graph");

@@ -46,6 +46,9 @@ struct Options {
   bool stats = false;                         // --stats
   std::string fact_directory;                 // --fact-directory DIR
   uint64_t max_bytes = uint64_t{16} << 30;    // --max-bytes N
+  std::optional<uint64_t> max_nodes;          // --max-nodes N
+  std::optional<uint64_t> max_matches;        // --max-matches N
+  std::optional<uint64_t> max_iterations;     // --max-iterations N
   std::string extractor = "exact";            // --extractor tree|greedy|exact
   std::string costs = "file";                 // --costs file|size|FILE
   std::optional<double> max_seconds;          // --max-seconds S
