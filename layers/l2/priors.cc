@@ -106,6 +106,7 @@ Priors ParsePriors(std::string_view text) {
       p.kind_factors[k] = Positive(kind.at("factors"), name.c_str());
     }
     p.max_channels = kind.at("max_channels").get<int64_t>();
+    p.mean_readout = std::max(1.0, Positive(json.at("readout"), "mean"));
     p.norms = ReadChoices(json.at("norm"), Family::kLayer);
     p.activations = ReadChoices(json.at("activation"), Family::kLayer);
     p.batches = json.at("batch").at("choices").get<std::vector<int64_t>>();

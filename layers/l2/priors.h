@@ -52,6 +52,7 @@ struct Priors {
   double width_per_octave = 0;
   std::array<double, kStageKinds> kind_factors = {};  // by StageKind
   int64_t max_channels = 0;
+  double mean_readout = 1;
   std::vector<FormPrior> norms;
   std::vector<FormPrior> activations;
   std::vector<int64_t> batches;

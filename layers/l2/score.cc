@@ -120,6 +120,7 @@ const Piece& Scorer::Output(size_t hidden, const Extent& in, Readout readout) co
   Piece& piece = it->second;
   if (!fresh) return piece;
   piece.log_steps = std::log(space_.priors.depth_factors[hidden]);
+  if (readout == Readout::kMean) piece.log_steps += std::log(space_.priors.mean_readout);
   const bool flattens = readout == Readout::kFlat || readout == Readout::kUnfold;
   Shape shape = flattens ? Shape{in.elements()} : in.shape();
   for (const Form& layer : ReadoutForms(readout, in, space_.outputs, space_.out_rows)) {

@@ -415,7 +415,11 @@ class Analyser {
   }
 
   uint64_t ComputedAxes(const Entry& entry) const {
-    if (entry.hoisted) return candidate_.Find(0, entry.value)->computed_axes;
+    if (entry.hoisted) {
+      // Unmet where the kernel has its fill of entries; then nothing can compute it here.
+      const Entry* own = candidate_.Find(0, entry.value);
+      return own ? own->computed_axes : entry.axes;
+    }
     if (entry.inlines.empty()) return entry.axes;
     const Inline& way = entry.inlines.front();
     const Definition& d = table_.values[entry.value].definitions[way.definition];

@@ -221,7 +221,8 @@ class Enumeration {
     const bool square = s.size() == 3 && s[0] == s[1];
     const bool line = sequence_ && s.size() == 2 && s[0] > 1;
     if ((square || line) && s[0] > 1 && !causal_) {
-      const State pooled = After(state, "pool(avg, " + Text(s[0]) + ")");
+      State pooled = After(state, "pool(avg, " + Text(s[0]) + ")");
+      pooled.factor *= p_.mean_readout;
       End(After(pooled, "linear(" + Text(s.back()) + ", " + Text(outputs) + ")"));
     }
   }
