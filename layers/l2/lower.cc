@@ -135,7 +135,11 @@ class SpaceBuilder {
     } else if (image) {
       space_.extent = {space_.input[0], space_.input[1],
                        features / space_.input[0] / space_.input[1]};
-      space_.kinds.insert(space_.kinds.end(), {StageKind::kHalving, StageKind::kPlane});
+      // Without halving an image stays as dear as it is: only a symmetry is worth that.
+      const bool shifts =
+          std::any_of(model.properties.begin(), model.properties.end(),
+                      [](const l3::Property& property) { return property.group == "translation"; });
+      space_.kinds.push_back(shifts ? StageKind::kPlane : StageKind::kHalving);
     }
     const bool positions_out = model.out.kind == l3::Domain::Kind::kSequence;
     if (positions_out) space_.out_rows = model.out.size;

@@ -177,12 +177,11 @@ class Enumeration {
       if (is_sequence && s[0] > 2 && w <= p_.max_channels && (!asked || translation)) {
         Norms(state, conv, WidthFactor(state.first, channels, w) * kind(StageKind::kLine), "");
       }
-      if (is_image && w <= p_.max_channels && (!asked || translation)) {
+      if (is_image && w <= p_.max_channels && translation) {
         Norms(state, conv, WidthFactor(state.first, channels, w) * kind(StageKind::kPlane), "");
-        if (!asked && s[0] > 3 && s[1] > 3) {
-          Norms(state, conv, WidthFactor(state.first, channels, w) * kind(StageKind::kHalving),
-                "pool(max, 2)");
-        }
+      } else if (is_image && w <= p_.max_channels && !asked && s[0] > 3 && s[1] > 3) {
+        Norms(state, conv, WidthFactor(state.first, channels, w) * kind(StageKind::kHalving),
+              "pool(max, 2)");
       }
       if (is_sequence && channels == w && group_ != "translation") {
         for (const FormPrior& norm : p_.norms) {
