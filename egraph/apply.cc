@@ -59,13 +59,20 @@ bool ActionRunner::Act(const Rule& rule, const Action& action) {
       return true;
     case Action::Kind::kRemove:
     case Action::Kind::kSubsume: {
-      Value values[EGraph::kMaxArity + 1];
-      for (size_t i = 0; i < action.args.size(); ++i) values[i] = Value{args[i]};
-      const std::span<const Value> all(values, action.args.size());
+      // Unions of this step leave the row under the arguments that it was matched with.
+      uint32_t matched[EGraph::kMaxArity + 1];
+      for (size_t i = 0; i < action.args.size(); ++i) {
+        const Operand& operand = action.args[i];
+        matched[i] = operand.is_constant ? operand.bits : slots_[operand.bits];
+      }
+      const Table& table = graph_.tables_[action.function.index];
+      uint32_t row = table.Find(matched);
+      if (row == Table::kNoRow) row = table.Find(args);
+      if (row == Table::kNoRow) return true;
       if (action.kind == Action::Kind::kRemove) {
-        graph_.Remove(action.function, all);
+        graph_.RemoveRow(action.function, row);
       } else {
-        graph_.Subsume(action.function, all);
+        graph_.SubsumeRow(action.function, row);
       }
       return true;
     }

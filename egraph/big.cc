@@ -24,15 +24,8 @@ mpq_class Rat(EGraph& e, Value v) { return mpq_class(e.AsString(v), 10); }
 size_t Bits(const mpz_class& z) { return mpz_sizeinbase(z.get_mpz_t(), 2); }
 
 Result Intern(EGraph& e, const OptInt& z) {
-  if (!z || Bits(*z) > kMaxBigBits) return std::nullopt;
+  if (!z || Bits(*z) > kMaxBigBits || e.PoolIsFull()) return std::nullopt;
   return e.String(z->get_str(10));
-}
-Result Intern(EGraph& e, OptRat q) {
-  if (!q || Bits(q->get_num()) > kMaxBigBits || Bits(q->get_den()) > kMaxBigBits) {
-    return std::nullopt;
-  }
-  q->canonicalize();
-  return e.String(q->get_str(10));
 }
 
 mpz_class FromI64(int64_t i) {
@@ -52,6 +45,17 @@ std::optional<int64_t> ToI64(const mpz_class& z) {
   return static_cast<int64_t>(z < 0 ? 0 - magnitude : magnitude);
 }
 
+// A fraction of `sort`: BigRat, or Rational, whose numerator and denominator are i64.
+Result Intern(EGraph& e, SortId sort, OptRat q) {
+  if (!q) return std::nullopt;
+  q->canonicalize();
+  const bool fits = sort == kRational
+                        ? ToI64(q->get_num()) && ToI64(q->get_den())
+                        : Bits(q->get_num()) <= kMaxBigBits && Bits(q->get_den()) <= kMaxBigBits;
+  if (!fits || e.PoolIsFull()) return std::nullopt;
+  return e.String(q->get_str(10));
+}
+
 template <typename Op>  // OptInt(const mpz_class&, const mpz_class&)
 void IntBinary(EGraph& g, std::string_view name, Op op) {
   g.RegisterPrimitive(name, {kBigInt, kBigInt}, kBigInt, [op](EGraph& e, Args a) -> Result {
@@ -60,16 +64,16 @@ void IntBinary(EGraph& g, std::string_view name, Op op) {
 }
 
 template <typename Op>  // OptRat(const mpq_class&, const mpq_class&)
-void RatBinary(EGraph& g, std::string_view name, Op op) {
-  g.RegisterPrimitive(name, {kBigRat, kBigRat}, kBigRat, [op](EGraph& e, Args a) -> Result {
-    return Intern(e, OptRat(op(Rat(e, a[0]), Rat(e, a[1]))));
+void RatBinary(EGraph& g, SortId sort, std::string_view name, Op op) {
+  g.RegisterPrimitive(name, {sort, sort}, sort, [op, sort](EGraph& e, Args a) -> Result {
+    return Intern(e, sort, OptRat(op(Rat(e, a[0]), Rat(e, a[1]))));
   });
 }
 
 template <typename Op>  // OptRat(const mpq_class&)
-void RatUnary(EGraph& g, std::string_view name, Op op) {
-  g.RegisterPrimitive(name, {kBigRat}, kBigRat, [op](EGraph& e, Args a) -> Result {
-    return Intern(e, OptRat(op(Rat(e, a[0]))));
+void RatUnary(EGraph& g, SortId sort, std::string_view name, Op op) {
+  g.RegisterPrimitive(name, {sort}, sort, [op, sort](EGraph& e, Args a) -> Result {
+    return Intern(e, sort, OptRat(op(Rat(e, a[0]))));
   });
 }
 
@@ -79,16 +83,18 @@ void Comparison(EGraph& g, const std::string& name, Op op) {
     if (!op(Int(e, a[0]), Int(e, a[1]))) return std::nullopt;
     return e.Unit();
   });
-  g.RegisterPrimitive(name, {kBigRat, kBigRat}, kUnit, [op](EGraph& e, Args a) -> Result {
-    if (!op(Rat(e, a[0]), Rat(e, a[1]))) return std::nullopt;
-    return e.Unit();
-  });
   g.RegisterPrimitive("bool-" + name, {kBigInt, kBigInt}, kBool, [op](EGraph& e, Args a) -> Result {
     return e.Bool(op(Int(e, a[0]), Int(e, a[1])));
   });
-  g.RegisterPrimitive("bool-" + name, {kBigRat, kBigRat}, kBool, [op](EGraph& e, Args a) -> Result {
-    return e.Bool(op(Rat(e, a[0]), Rat(e, a[1])));
-  });
+  for (SortId sort : {kBigRat, kRational}) {
+    g.RegisterPrimitive(name, {sort, sort}, kUnit, [op](EGraph& e, Args a) -> Result {
+      if (!op(Rat(e, a[0]), Rat(e, a[1]))) return std::nullopt;
+      return e.Unit();
+    });
+    g.RegisterPrimitive("bool-" + name, {sort, sort}, kBool, [op](EGraph& e, Args a) -> Result {
+      return e.Bool(op(Rat(e, a[0]), Rat(e, a[1])));
+    });
+  }
 }
 
 // The shift in an argument, where the result can be within bounds.
@@ -134,9 +140,8 @@ void RegisterBigInt(EGraph& g) {
     const auto bits = Shift(e, a[1]);
     return bits ? Intern(e, OptInt(Int(e, a[0]) >> *bits)) : Result();
   });
-  g.RegisterPrimitive("not-Z", {kBigInt}, kBigInt, [](EGraph& e, Args a) -> Result {
-    return Intern(e, OptInt(~Int(e, a[0])));
-  });
+  g.RegisterPrimitive("not-Z", {kBigInt}, kBigInt,
+                      [](EGraph& e, Args a) -> Result { return Intern(e, OptInt(~Int(e, a[0]))); });
   g.RegisterPrimitive("bits", {kBigInt}, kBigInt, [](EGraph& e, Args a) -> Result {
     const mpz_class z = Int(e, a[0]);
     return Intern(e, OptInt(FromI64(z == 0 ? 0 : static_cast<int64_t>(Bits(z)))));
@@ -163,13 +168,17 @@ OptRat Power(const mpq_class& base, const mpq_class& exponent) {
   return power;
 }
 
+OptRat Fraction(const mpz_class& numerator, const mpz_class& denominator) {
+  if (denominator == 0) return std::nullopt;
+  mpq_class q(numerator, denominator);
+  q.canonicalize();
+  return q;
+}
+
+// What makes fractions of big numbers, and takes them apart.
 void RegisterBigRat(EGraph& g) {
   g.RegisterPrimitive("bigrat", {kBigInt, kBigInt}, kBigRat, [](EGraph& e, Args a) -> Result {
-    const mpz_class denominator = Int(e, a[1]);
-    if (denominator == 0) return std::nullopt;
-    mpq_class q(Int(e, a[0]), denominator);
-    q.canonicalize();
-    return Intern(e, OptRat(q));
+    return Intern(e, kBigRat, Fraction(Int(e, a[0]), Int(e, a[1])));
   });
   g.RegisterPrimitive("numer", {kBigRat}, kBigInt, [](EGraph& e, Args a) -> Result {
     return Intern(e, OptInt(Rat(e, a[0]).get_num()));
@@ -177,9 +186,25 @@ void RegisterBigRat(EGraph& g) {
   g.RegisterPrimitive("denom", {kBigRat}, kBigInt, [](EGraph& e, Args a) -> Result {
     return Intern(e, OptInt(Rat(e, a[0]).get_den()));
   });
-  g.RegisterPrimitive("to-f64", {kBigRat}, kF64,
+}
+
+// The same for fractions of i64.
+void RegisterRational(EGraph& g) {
+  g.RegisterPrimitive("rational", {kI64, kI64}, kRational, [](EGraph& e, Args a) -> Result {
+    return Intern(e, kRational, Fraction(FromI64(e.AsI64(a[0])), FromI64(e.AsI64(a[1]))));
+  });
+  g.RegisterPrimitive("numer", {kRational}, kI64, [](EGraph& e, Args a) -> Result {
+    return e.I64(ToI64(Rat(e, a[0]).get_num()).value_or(0));
+  });
+  g.RegisterPrimitive("denom", {kRational}, kI64, [](EGraph& e, Args a) -> Result {
+    return e.I64(ToI64(Rat(e, a[0]).get_den()).value_or(1));
+  });
+}
+
+void RegisterFractions(EGraph& g, SortId sort) {
+  g.RegisterPrimitive("to-f64", {sort}, kF64,
                       [](EGraph& e, Args a) -> Result { return e.F64(Rat(e, a[0]).get_d()); });
-  g.RegisterPrimitive("to-i64", {kBigRat}, kI64, [](EGraph& e, Args a) -> Result {
+  g.RegisterPrimitive("to-i64", {sort}, kI64, [](EGraph& e, Args a) -> Result {
     const mpq_class q = Rat(e, a[0]);
     const std::optional<int64_t> i = ToI64(q.get_num());
     if (q.get_den() != 1 || !i) return std::nullopt;
@@ -196,31 +221,31 @@ void RegisterBigRat(EGraph& g) {
     mpz_cdiv_q(z.get_mpz_t(), q.get_num_mpz_t(), q.get_den_mpz_t());
     return mpq_class(z);
   };
-  RatBinary(g, "+", [](Q a, Q b) { return mpq_class(a + b); });
-  RatBinary(g, "-", [](Q a, Q b) { return mpq_class(a - b); });
-  RatBinary(g, "*", [](Q a, Q b) { return mpq_class(a * b); });
-  RatBinary(g, "/", [](Q a, Q b) { return b == 0 ? OptRat() : OptRat(a / b); });
-  RatBinary(g, "min", [](Q a, Q b) { return a < b ? a : b; });
-  RatBinary(g, "max", [](Q a, Q b) { return a > b ? a : b; });
-  RatBinary(g, "pow", Power);
-  RatUnary(g, "neg", [](Q a) { return mpq_class(-a); });
-  RatUnary(g, "abs", [](Q a) { return mpq_class(abs(a)); });
-  RatUnary(g, "floor", floor);
-  RatUnary(g, "ceil", ceil);
+  RatBinary(g, sort, "+", [](Q a, Q b) { return mpq_class(a + b); });
+  RatBinary(g, sort, "-", [](Q a, Q b) { return mpq_class(a - b); });
+  RatBinary(g, sort, "*", [](Q a, Q b) { return mpq_class(a * b); });
+  RatBinary(g, sort, "/", [](Q a, Q b) { return b == 0 ? OptRat() : OptRat(a / b); });
+  RatBinary(g, sort, "min", [](Q a, Q b) { return a < b ? a : b; });
+  RatBinary(g, sort, "max", [](Q a, Q b) { return a > b ? a : b; });
+  RatBinary(g, sort, "pow", Power);
+  RatUnary(g, sort, "neg", [](Q a) { return mpq_class(-a); });
+  RatUnary(g, sort, "abs", [](Q a) { return mpq_class(abs(a)); });
+  RatUnary(g, sort, "floor", floor);
+  RatUnary(g, sort, "ceil", ceil);
   // Halves go away from zero.
-  RatUnary(g, "round", [floor, ceil](Q a) {
+  RatUnary(g, sort, "round", [floor, ceil](Q a) {
     const mpq_class half(1, 2);
     return a < 0 ? ceil(a - half) : floor(a + half);
   });
   // Roots and logarithms where they are fractions.
-  RatUnary(g, "sqrt", [](Q a) -> OptRat {
+  RatUnary(g, sort, "sqrt", [](Q a) -> OptRat {
     if (a <= 0 || !mpz_perfect_square_p(a.get_num_mpz_t()) ||
         !mpz_perfect_square_p(a.get_den_mpz_t())) {
       return std::nullopt;
     }
     return mpq_class(sqrt(a.get_num()), sqrt(a.get_den()));
   });
-  RatUnary(g, "cbrt", [](Q a) -> OptRat {
+  RatUnary(g, sort, "cbrt", [](Q a) -> OptRat {
     mpq_class root;
     if (mpz_root(root.get_num_mpz_t(), a.get_num_mpz_t(), 3) == 0 ||
         mpz_root(root.get_den_mpz_t(), a.get_den_mpz_t(), 3) == 0) {
@@ -228,7 +253,7 @@ void RegisterBigRat(EGraph& g) {
     }
     return root;
   });
-  RatUnary(g, "log", [](Q a) { return a == 1 ? OptRat(mpq_class(0)) : OptRat(); });
+  RatUnary(g, sort, "log", [](Q a) { return a == 1 ? OptRat(mpq_class(0)) : OptRat(); });
 }
 
 }  // namespace
@@ -236,6 +261,9 @@ void RegisterBigRat(EGraph& g) {
 void RegisterBigPrimitives(EGraph& g) {
   RegisterBigInt(g);
   RegisterBigRat(g);
+  RegisterRational(g);
+  RegisterFractions(g, kBigRat);
+  RegisterFractions(g, kRational);
   Comparison(g, "<", [](const auto& a, const auto& b) { return a < b; });
   Comparison(g, ">", [](const auto& a, const auto& b) { return a > b; });
   Comparison(g, "<=", [](const auto& a, const auto& b) { return a <= b; });
@@ -247,6 +275,7 @@ std::string DescribeBig(const EGraph& graph, SortId sort, Value value) {
   if (sort == kBigInt) return "(from-string \"" + text + "\")";
   const size_t slash = text.find('/');
   const std::string denominator = slash == std::string::npos ? "1" : text.substr(slash + 1);
+  if (sort == kRational) return "(rational " + text.substr(0, slash) + " " + denominator + ")";
   return "(bigrat (from-string \"" + text.substr(0, slash) + "\") (from-string \"" + denominator +
          "\"))";
 }

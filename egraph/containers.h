@@ -1,4 +1,5 @@
-// Containers: vectors, sets, multisets, maps, pairs, and functions applied to some of their arguments.
+// Containers: vectors, sets, multisets, maps, pairs, and functions applied to some of their
+// arguments.
 //
 // A container is a value like a literal: interned, so that equal contents of one sort have equal
 // bits. One that holds classes changes its contents when they are united; it then becomes another
@@ -25,8 +26,8 @@ enum class ContainerKind : uint8_t {
   kMultiSet,  // elements ascending by bits, repeated as often as they are in it
   kMap,       // key, value, key, value, …; keys ascending by bits, each once
   kPair,
-  // The name of a function or primitive as a String, then for each captured argument the index of its
-  // sort and its value.
+  // The name of a function or primitive as a String, then for each captured argument the index of
+  // its sort and its value.
   kFn,
 };
 

@@ -58,7 +58,7 @@ std::optional<Numerics> ParseNumerics(std::string_view name) {
 
 EGraph::EGraph() {
   DeclareSort("Unit");
-  for (std::string_view name : {"bool", "i64", "f64", "String", "BigInt", "BigRat"}) {
+  for (std::string_view name : {"bool", "i64", "f64", "String", "BigInt", "BigRat", "Rational"}) {
     DeclareSort(name);
   }
   for (Sort& sort : sorts_) sort.is_equality = false;
@@ -70,8 +70,12 @@ EGraph::EGraph() {
     rule->ruleset = RulesetId{};
     rules_.push_back(std::move(rule));
     rule_clock_.push_back(0);
+    histories_.emplace_back();
   }
   RegisterBuiltinPrimitives(*this);
+  for (Primitive& primitive : primitives_) {
+    primitive.reads_only = primitive.output == kUnit || primitive.output == kBool;
+  }
   RegisterBigPrimitives(*this);
 }
 
@@ -226,7 +230,25 @@ RuleId EGraph::AddRule(Rule rule) {
   const RuleId id{static_cast<uint32_t>(rules_.size())};
   rules_.push_back(std::make_shared<const Rule>(std::move(rule)));
   rule_clock_.push_back(0);
+  histories_.emplace_back();
   return id;
+}
+
+SchedulerId EGraph::DeclareScheduler(std::string_view name, BackoffOptions options) {
+  const SchedulerId known = FindScheduler(name);
+  if (known.valid()) {
+    schedulers_[known.index] = Scheduler(options);
+    return known;
+  }
+  const SchedulerId id{static_cast<uint32_t>(schedulers_.size())};
+  scheduler_by_name_.emplace(name, id);
+  schedulers_.emplace_back(options);
+  return id;
+}
+
+SchedulerId EGraph::FindScheduler(std::string_view name) const {
+  auto it = scheduler_by_name_.find(name);
+  return it == scheduler_by_name_.end() ? SchedulerId{} : it->second;
 }
 
 void EGraph::SetGlobal(std::string_view name, Global global) {
@@ -501,23 +523,30 @@ void EGraph::Insert(FunctionId relation, std::initializer_list<Value> args) {
   Insert(relation, std::span(args.begin(), args.size()));
 }
 
+void EGraph::RemoveRow(FunctionId f, uint32_t row) {
+  tables_[f.index].Kill(row);
+  --live_rows_;
+  ++version_;
+}
+
+void EGraph::SubsumeRow(FunctionId f, uint32_t row) {
+  if (tables_[f.index].IsSubsumed(row)) return;
+  tables_[f.index].MarkSubsumed(row);
+  ++version_;
+}
+
 void EGraph::Remove(FunctionId f, std::span<const Value> args) {
   uint32_t canonical[kMaxArity];
   Canonicalize(functions_[f.index], args, canonical);
   const uint32_t row = tables_[f.index].Find(canonical);
-  if (row == Table::kNoRow) return;
-  tables_[f.index].Kill(row);
-  --live_rows_;
-  ++version_;
+  if (row != Table::kNoRow) RemoveRow(f, row);
 }
 
 void EGraph::Subsume(FunctionId f, std::span<const Value> args) {
   uint32_t canonical[kMaxArity];
   Canonicalize(functions_[f.index], args, canonical);
   const uint32_t row = tables_[f.index].Find(canonical);
-  if (row == Table::kNoRow || tables_[f.index].IsSubsumed(row)) return;
-  tables_[f.index].MarkSubsumed(row);
-  ++version_;
+  if (row != Table::kNoRow) SubsumeRow(f, row);
 }
 
 // --- Equality
@@ -534,6 +563,13 @@ bool EGraph::Union(Value a, Value b) {
 }
 
 bool EGraph::UnionAs(Value a, Value b, RuleId rule) {
+  if (!defer_unions_) return UnionNow(a, b, rule);
+  if (Find(a) == Find(b)) return false;
+  deferred_unions_.push_back({a, b, rule});
+  return true;
+}
+
+bool EGraph::UnionNow(Value a, Value b, RuleId rule) {
   const uint32_t ra = union_find_.Find(a.bits);
   const uint32_t rb = union_find_.Find(b.bits);
   if (ra == rb) return false;
@@ -640,7 +676,8 @@ bool EGraph::Rebuild() {
   // A scan of everything finds most of what a step has made stale. What a long cascade of
   // congruences leaves for later rounds is little, and is looked up instead.
   std::vector<uint32_t> dirty;
-  for (uint32_t round = 0; !dirty_classes_.empty() && !failure_; ++round) {
+  for (uint32_t round = 0; NeedsRebuild() && !failure_; ++round) {
+    for (const UnionRecord& u : std::exchange(deferred_unions_, {})) UnionNow(u.a, u.b, u.rule);
     dirty.swap(dirty_classes_);
     dirty_classes_.clear();
     if (round < kScannedRounds || dirty.size() * kScanPerLookup > live_rows_) dirty.clear();
@@ -658,6 +695,7 @@ bool EGraph::Rebuild() {
 void EGraph::EnableProofs(ProofOptions options) {
   assert(live_rows_ == 0 && union_find_.size() == 0);
   proof_log_.Create(options);
+  search_cache_.Drop();  // what is kept of a match changes
 }
 
 // --- Reading
@@ -683,6 +721,7 @@ size_t EGraph::Bytes() const {
   if (proof_log_) bytes += proof_log_->Bytes();
   bytes += large_ints_.capacity() * 3 * sizeof(int64_t) + floats_.capacity() * 3 * sizeof(double);
   for (const Table& table : tables_) bytes += table.Bytes();
+  bytes += search_cache_.Bytes();
   return bytes;
 }
 
@@ -717,7 +756,7 @@ std::string EGraph::DescribeValue(SortId sort, Value v) const {
     }
     return text + '"';
   }
-  if (sort == kBigInt || sort == kBigRat) return DescribeBig(*this, sort, v);
+  if (sort == kBigInt || sort == kBigRat || sort == kRational) return DescribeBig(*this, sort, v);
   const Sort& s = sorts_[sort.index];
   if (!s.is_container()) return "c" + std::to_string(Find(v).bits);
   std::string text = "(" + std::string(ContainerConstructor(s.container));

@@ -29,6 +29,7 @@
 #include <deque>
 #include <functional>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -43,12 +44,34 @@
 #include "egraph/numerics.h"
 #include "egraph/proof_log.h"
 #include "egraph/rule.h"
+#include "egraph/rule_history.h"
+#include "egraph/scheduler.h"
 #include "egraph/table.h"
 #include "egraph/union_find.h"
 
 namespace l3c::egraph {
 
 class EGraph;
+class SearchCache;  // search.h
+
+// What searches keep from run to run: plans, indexes, threads. A copy of a graph starts without.
+class SearchCacheHolder {
+ public:
+  SearchCacheHolder();
+  ~SearchCacheHolder();
+  SearchCacheHolder(const SearchCacheHolder&);
+  SearchCacheHolder& operator=(const SearchCacheHolder&);
+  SearchCacheHolder(SearchCacheHolder&&) noexcept;
+  SearchCacheHolder& operator=(SearchCacheHolder&&) noexcept;
+
+  SearchCache& Get();
+  // Needed when rules or functions are taken away and their ids used again.
+  void Drop();
+  size_t Bytes() const;
+
+ private:
+  std::unique_ptr<SearchCache> cache_;
+};
 
 // What becomes of a second value set for the same arguments.
 class Merge {
@@ -131,6 +154,9 @@ struct Primitive {
   PrimitiveFn fn;
   // The last `repeated` inputs may stand any number of times, also none.
   uint32_t repeated = 0;
+  // It interns nothing and may run on several threads at once. Set for the comparisons of base
+  // values; searches that call anything else stay on one thread.
+  bool reads_only = false;
 
   // Whether it can be called with that many arguments; the sort that argument `i` must have.
   bool Takes(size_t arguments) const {
@@ -258,7 +284,11 @@ class EGraph {
   // Restores congruence and canonical rows after unions; runs do it after every step. False when
   // the graph has failed (see failure()).
   bool Rebuild();
-  bool NeedsRebuild() const { return !dirty_classes_.empty(); }
+  bool NeedsRebuild() const { return !dirty_classes_.empty() || !deferred_unions_.empty(); }
+  // From now on unions wait for the next Rebuild(), and those of its rounds for the next round:
+  // what a step sets is merged as if nothing had been united in it. Merges that build terms need
+  // that, as which terms they build must not depend on the order of the unions.
+  void DeferUnions() { defer_unions_ = true; }
 
   // --- Reading tables: call Rebuild() first. Live rows in row order; `fn` takes a Row.
   template <typename Fn>
@@ -275,7 +305,16 @@ class EGraph {
   // All live rows.
   size_t RowCount() const { return live_rows_; }
   size_t ClassCount() const;  // canonical classes
-  size_t Bytes() const;       // tables, indexes, union-find and interned values
+  // What primitives have made: containers and strings. Beyond the limit they give nothing, and the
+  // graph fails.
+  size_t PoolBytes() const { return containers_.Bytes() + string_bytes_; }
+  void set_max_pool_bytes(size_t bytes) { max_pool_bytes_ = bytes; }
+  bool PoolIsFull() {
+    if (PoolBytes() <= max_pool_bytes_) return false;
+    Fail("containers and strings take more than " + std::to_string(max_pool_bytes_) + " bytes");
+    return true;
+  }
+  size_t Bytes() const;  // tables, indexes, union-find and interned values
   // Changes with every row added or removed and every union; equal versions, equal graphs.
   uint64_t version() const { return version_; }
 
@@ -283,6 +322,13 @@ class EGraph {
   RuleId AddRule(Rule rule);
   const Rule& rule(RuleId id) const { return *rules_[id.index]; }
   size_t rule_count() const { return rules_.size(); }
+  const RuleHistory& history(RuleId id) const { return histories_[id.index]; }
+  // Counts the steps of all runs; each searches all rules of a ruleset once.
+  uint64_t search_step() const { return clock_; }
+  // A scheduler under this name, from its beginning; one of that name is replaced.
+  SchedulerId DeclareScheduler(std::string_view name, BackoffOptions options);
+  SchedulerId FindScheduler(std::string_view name) const;
+  const Scheduler& scheduler(SchedulerId id) const { return schedulers_[id.index]; }
   // Rules of a higher class are loaded but do not run. Default: kReassoc.
   void set_numerics(Numerics numerics) { numerics_ = numerics; }
   Numerics numerics() const { return numerics_; }
@@ -312,6 +358,11 @@ class EGraph {
   };
   void SetGlobal(std::string_view name, Global global);
   const Global* FindGlobal(std::string_view name) const;
+  // Calls `fn` with every name, in no particular order.
+  template <typename Fn>
+  void ForEachGlobal(Fn&& fn) const {
+    for (const auto& [name, global] : globals_) fn(std::string_view(name));
+  }
 
   // --- The first error of the data, if any; it names both causes.
   const std::optional<std::string>& failure() const { return failure_; }
@@ -320,7 +371,7 @@ class EGraph {
 
  private:
   friend class Engine;        // run.cc: search steps
-  friend class Matcher;       // match.h: column indexes
+  friend class RuleSearch;    // search.h: what it keeps from run to run
   friend class ActionRunner;  // apply.h: canonical arguments
   friend class TermBank;      // term_bank.h: a graph without equalities
 
@@ -339,6 +390,9 @@ class EGraph {
   std::optional<Value> MergedValue(FunctionId f, uint32_t row, Value old_value, Value new_value,
                                    RuleId rule);
   bool UnionAs(Value a, Value b, RuleId rule);
+  bool UnionNow(Value a, Value b, RuleId rule);
+  void RemoveRow(FunctionId f, uint32_t row);
+  void SubsumeRow(FunctionId f, uint32_t row);
   Value CanonicalContainer(SortId sort, Value v) const;
   std::string DescribeRow(FunctionId f, uint32_t row) const;
   void RebuildRow(FunctionId f, uint32_t row);
@@ -364,7 +418,10 @@ class EGraph {
   std::vector<std::shared_ptr<const Rule>> rules_;  // shared by copies of the graph
   NameMap<SortId> sort_by_name_;
   NameMap<FunctionId> function_by_name_;
+  std::vector<RuleHistory> histories_;               // by rule
+  std::vector<Scheduler> schedulers_;
   NameMap<RulesetId> ruleset_by_name_;
+  NameMap<SchedulerId> scheduler_by_name_;
   NameMap<std::vector<uint32_t>> primitives_by_name_;
   NameMap<Global> globals_;
 
@@ -375,12 +432,15 @@ class EGraph {
   std::deque<std::string> strings_;
   NameMap<uint32_t> string_index_;
   size_t string_bytes_ = 0;
+  size_t max_pool_bytes_ = std::numeric_limits<size_t>::max();
   mutable ContainerPool containers_;  // making a value canonical may intern it
 
   UnionFind union_find_;
   GrowingArray<uint32_t> class_sorts_;
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
   std::vector<UnionRecord> unions_;
+  bool defer_unions_ = false;
+  std::vector<UnionRecord> deferred_unions_;
   ProofLogHolder proof_log_;
   bool keeps_apart_ = false;  // Union() only writes down that it was asked; see term_bank.h
 
@@ -392,6 +452,7 @@ class EGraph {
   RuleId current_rule_ = kInitial;
   bool in_action_ = false;
   std::optional<std::string> failure_;
+  SearchCacheHolder search_cache_;
 };
 
 // Declares the primitives of the base sorts (primitives.cc); every graph has them.

@@ -42,6 +42,7 @@ using SortId = Id<struct SortTag>;
 using FunctionId = Id<struct FunctionTag>;
 using RuleId = Id<struct RuleTag>;
 using RulesetId = Id<struct RulesetTag>;
+using SchedulerId = Id<struct SchedulerTag>;
 
 // The base sorts, declared in every e-graph.
 inline constexpr SortId kUnit{0};
@@ -51,6 +52,7 @@ inline constexpr SortId kF64{3};
 inline constexpr SortId kString{4};
 inline constexpr SortId kBigInt{5};
 inline constexpr SortId kBigRat{6};
+inline constexpr SortId kRational{7};
 // In the signature of a primitive only: any sort, the same one wherever it stands.
 inline constexpr SortId kAnySort{0xfffffffeu};
 

@@ -18,7 +18,7 @@ using Args = std::span<const Value>;
 using Result = std::optional<Value>;
 
 // Longer strings are nothing.
-constexpr size_t kMaxString = size_t{1} << 24;
+constexpr size_t kMaxString = size_t{1} << 20;
 
 template <typename Op>  // std::optional<int64_t>(int64_t, int64_t)
 void I64Binary(EGraph& g, std::string_view name, Op op) {
@@ -195,8 +195,11 @@ void RegisterString(EGraph& g) {
       "+", {kString}, kString,
       [](EGraph& e, Args a) -> Result {
         std::string all;
-        for (Value v : a) all += e.AsString(v);
-        if (all.size() > kMaxString) return std::nullopt;
+        for (Value v : a) {
+          all += e.AsString(v);
+          if (all.size() > kMaxString) return std::nullopt;
+        }
+        if (e.PoolIsFull()) return std::nullopt;
         return e.String(all);
       },
       1);
@@ -217,7 +220,7 @@ void RegisterString(EGraph& g) {
                           if (at < text.size()) all += text[at];
                           ++at;
                         }
-                        if (all.size() > kMaxString) return std::nullopt;
+                        if (all.size() > kMaxString || e.PoolIsFull()) return std::nullopt;
                         return e.String(all);
                       });
   // Occurrences that do not overlap.
@@ -225,7 +228,8 @@ void RegisterString(EGraph& g) {
     const std::string &text = e.AsString(a[0]), &what = e.AsString(a[1]);
     if (what.empty()) return e.I64(static_cast<int64_t>(text.size()) + 1);
     int64_t count = 0;
-    for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + what.size())) {
+    for (size_t at = text.find(what); at != std::string::npos;
+         at = text.find(what, at + what.size())) {
       ++count;
     }
     return e.I64(count);

@@ -1,8 +1,8 @@
 // The text language (.egg): s-expressions that declare, add, run and check.
 //
 // egglog's language, with one extension: `:numerics exact|reassoc|fast` on rewrite, birewrite and
-// rule. docs/egraph.md lists what is understood. Everything else is an error at file:line:col, never
-// ignored.
+// rule. docs/egraph.md lists what is understood. Everything else is an error at file:line:col,
+// never ignored.
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,10 @@ struct ProgramOptions {
   Budget budget;  // of each `run` and `run-schedule`
   // Inputs larger than this are refused, included files as well.
   size_t max_bytes = 8u << 20;
-  // Where include, input, output and `:file` find and put files. Empty: such commands are errors, so
-  // that a text from elsewhere touches nothing.
+  // Of all that a program prints.
+  size_t max_output = 256u << 20;
+  // Where include, input, output and `:file` find and put files. Empty: such commands are errors,
+  // so that a text from elsewhere touches nothing.
   std::string directory;
 };
 
@@ -50,6 +52,8 @@ struct ProgramResult {
   ProgramStatus status;
   std::vector<Printed> printed;    // by extract, print-size, print-function and print-stats
   std::vector<RunReport> reports;  // one for each `run` and `run-schedule`, in order
+  // The classes that extract was asked for, in order, without those of a graph that was popped.
+  std::vector<Value> extracted;
 
   bool ok() const { return status.ok; }
   std::string output() const;  // the text of all that was printed

@@ -39,6 +39,8 @@ struct PrimitiveAtom {
 
 struct Query {
   std::vector<SortId> slot_sorts;  // one for each slot
+  // The variables' names, empty for a slot that has none; may be shorter than slot_sorts.
+  std::vector<std::string> slot_names;
   // Slots that are bound from the start: globals whose value moves (classes, containers of them).
   struct Preset {
     uint32_t slot;

@@ -186,15 +186,75 @@ std::string WriteSerialized(const SerializedGraph& graph) {
   return text;
 }
 
+namespace {
+
+// Makes e-nodes of what a view has as arguments: literals, containers, and classes without e-nodes.
+class Arguments {
+ public:
+  Arguments(const EGraphView& view, SerializedGraph& result)
+      : view_(view), graph_(view.graph()), result_(result) {}
+
+  // The e-node that stands for the class of an argument. Recurses as deep as containers nest.
+  uint32_t NodeOf(SortId sort, Value value) {
+    const Sort& s = graph_.sort(sort);
+    if (s.is_equality) {
+      if (const ClassRef c = view_.ClassOf(value); c.valid()) return view_.FirstNode(c).index;
+    }
+    const auto [at, added] = nodes_.try_emplace({sort, value}, 0);
+    if (!added) return at->second;
+    // References into the map stay valid while it grows.
+    uint32_t& node = at->second;
+    if (s.is_equality) {
+      // It has none to name, so one that cannot be had stands for it.
+      node = Append(s.name + "-" + std::to_string(value.bits), graph_.DescribeValue(sort, value),
+                    s.name, kInfinity);
+    } else if (s.is_container()) {
+      node = Append(s.name + "-" + std::to_string(value.bits),
+                    std::string(ContainerConstructor(s.container)), s.name, 0);
+      const std::span<const Value> elements = graph_.Elements(value);
+      std::vector<uint32_t> children;
+      for (size_t i = 0; i < elements.size(); ++i) {
+        // The sorts of what a function has captured are no values.
+        if (s.container == ContainerKind::kFn && i % 2 == 1) continue;
+        children.push_back(NodeOf(graph_.ElementSort(sort, elements, i), elements[i]));
+      }
+      result_.nodes[node].children = std::move(children);
+    } else {
+      const std::string text = graph_.DescribeValue(sort, value);
+      node = Append(s.name + ":" + text, text, s.name, 0);
+    }
+    return node;
+  }
+
+ private:
+  // An e-node in a class of its own, both called `id`.
+  uint32_t Append(const std::string& id, std::string op, const std::string& type, double cost) {
+    SerializedNode node;
+    node.id = id;
+    node.op = std::move(op);
+    node.cls = static_cast<uint32_t>(result_.classes.size());
+    node.cost = cost;
+    result_.nodes.push_back(std::move(node));
+    result_.classes.push_back({id, type});
+    return static_cast<uint32_t>(result_.nodes.size() - 1);
+  }
+
+  const EGraphView& view_;
+  const EGraph& graph_;
+  SerializedGraph& result_;
+  std::map<std::pair<SortId, Value>, uint32_t> nodes_;
+};
+
+}  // namespace
+
 SerializedGraph Serialize(const Extractor& costs, std::span<const ClassRef> roots) {
   const EGraphView& view = costs.view();
   const EGraph& graph = view.graph();
   SerializedGraph result;
-  const auto type = [&](SortId sort) { return graph.sort(sort).name; };
   for (uint32_t c = 0; c < view.class_count(); ++c) {
-    const SortId sort = view.ClassSort(ClassRef{c});
+    const std::string& type = graph.sort(view.ClassSort(ClassRef{c})).name;
     result.classes.push_back(
-        {type(sort) + "-" + std::to_string(view.ClassValue(ClassRef{c}).bits), type(sort)});
+        {type + "-" + std::to_string(view.ClassValue(ClassRef{c}).bits), type});
   }
   for (uint32_t n = 0; n < view.node_count(); ++n) {
     SerializedNode& node = result.nodes.emplace_back();
@@ -204,45 +264,15 @@ SerializedGraph Serialize(const Extractor& costs, std::span<const ClassRef> root
     node.cls = c.index;
     node.cost = costs.NodeObjective(ENodeRef{n});
   }
-  std::map<std::pair<SortId, Value>, uint32_t> literals;  // node of each
-  // A class without e-nodes has none to name: one that cannot be had stands for it.
-  std::map<Value, uint32_t> empty;
+  Arguments arguments(view, result);
   for (uint32_t n = 0; n < view.node_count(); ++n) {
     const Function& function = view.function(ENodeRef{n});
     const std::span<const Value> args = view.NodeArgs(ENodeRef{n});
+    std::vector<uint32_t> children;
     for (size_t i = 0; i < args.size(); ++i) {
-      const SortId sort = function.inputs[i];
-      const auto stand_in = [&](const std::string& id, const std::string& op, double cost) {
-        const auto index = static_cast<uint32_t>(result.nodes.size());
-        SerializedNode node;
-        node.id = id;
-        node.op = op;
-        node.cls = static_cast<uint32_t>(result.classes.size());
-        node.cost = cost;
-        result.nodes.push_back(std::move(node));
-        result.classes.push_back({id, type(sort)});
-        return index;
-      };
-      uint32_t child = 0;
-      if (!graph.sort(sort).is_equality) {
-        const auto [at, added] = literals.try_emplace({sort, args[i]}, 0);
-        if (added) {
-          const std::string text = graph.DescribeValue(sort, args[i]);
-          at->second = stand_in(type(sort) + ":" + text, text, 0);
-        }
-        child = at->second;
-      } else if (const ClassRef c = view.ClassOf(args[i]); c.valid()) {
-        child = view.FirstNode(c).index;
-      } else {
-        const auto [at, added] = empty.try_emplace(args[i], 0);
-        if (added) {
-          at->second = stand_in(type(sort) + "-" + std::to_string(args[i].bits),
-                                graph.DescribeValue(sort, args[i]), kInfinity);
-        }
-        child = at->second;
-      }
-      result.nodes[n].children.push_back(child);
+      children.push_back(arguments.NodeOf(function.inputs[i], args[i]));
     }
+    result.nodes[n].children = std::move(children);
   }
   for (ClassRef root : roots) result.roots.push_back(root.index);
   return result;

@@ -58,8 +58,9 @@ SerializedResult ReadSerialized(std::string_view json, std::string_view file);
 // Two spaces of indentation; costs with as many digits as they need.
 std::string WriteSerialized(const SerializedGraph& graph);
 
-// The e-nodes of a view with their objectives. Literals become e-nodes of their own, at no cost,
-// in a class for each, as the format has no arguments besides.
+// The e-nodes of a view with their objectives. Literals and containers become e-nodes of their own,
+// at no cost, in a class for each, as the format has no arguments besides; what is in a container
+// are its children.
 SerializedGraph Serialize(const Extractor& costs, std::span<const ClassRef> roots);
 
 // What an extractor needs of a serialized graph.

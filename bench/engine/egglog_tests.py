@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Runs egglog's own test programs through `l3c egraph run` and compares them with its snapshots.
 
-  bench/engine/egglog_tests.py --data DIR [--l3c PATH] [--timeout SECONDS] [--all] [NAME...]
+  bench/engine/egglog_tests.py --data DIR [--l3c PATH] [--timeout SECONDS] [--python PYTHON] [NAME...]
 
-DIR is a checkout of https://github.com/egraphs-good/egglog; nothing of it is kept here. Each program
-of DIR/tests/*.egg (with --all also of its folders web-demo, proofs, pass-typecheck, fail-typecheck)
-is run as egglog's tests run it: with a final (print-size), from DIR. Its printed sizes and the costs
-of what it extracts must equal the snapshot's; a program without a snapshot must end as it does there
-(without an error, or with one in fail-typecheck).
+DIR is a checkout of https://github.com/egraphs-good/egglog; nothing of it is kept here. Every program
+of DIR/tests and the folders below is run as egglog's tests run it: with a final (print-size), from
+DIR. What it prints of sizes must be the snapshot's text byte for byte, and so must the costs of what
+it extracts; a program without a snapshot must end as it does there: without an error, or with one
+in fail-typecheck, where the line of the error is compared as well.
+
+With --python, an interpreter that has the package egglog, each program also runs there, and all that
+the two print is compared: terms, variants, functions and sizes.
 """
 import argparse
 import json
@@ -18,14 +21,28 @@ import sys
 import tempfile
 import time
 
+PEER = """
+import sys
+from egglog import bindings
+graph = bindings.EGraph()
+text = open(sys.argv[1]).read()
+for output in graph.run_program(*graph.parse_program(text, sys.argv[1])):
+    if type(output).__name__ not in ("RunScheduleOutput", "OverallStatistics"):
+        sys.stdout.write(str(output))
+"""
 
-def snapshot_text(data, name, folder):
-    stem = re.sub(r"[.\- ]", "_", name)
-    suffix = "_fail_typecheck" if folder == "fail-typecheck" else ""
-    path = data / "tests" / "snapshots" / f"files__shared_snapshot_{stem}{suffix}.snap"
-    if not path.exists():
+
+def must_fail(path):
+    return path.parent.name == "fail-typecheck"
+
+
+def snapshot_text(data, path):
+    stem = re.sub(r"[.\- ]", "_", path.stem)
+    name = f"files__fail-typecheck__{stem}" if must_fail(path) else f"files__shared_snapshot_{stem}"
+    snapshot = data / "tests" / "snapshots" / f"{name}.snap"
+    if not snapshot.exists():
         return None
-    return path.read_text().split("---\n", 2)[2].strip()
+    return snapshot.read_text().split("---\n", 2)[2].strip()
 
 
 def printed_text(lines):
@@ -33,10 +50,8 @@ def printed_text(lines):
     text = ""
     for line in lines:
         event = json.loads(line)
-        if event["event"] == "size":
-            text += f"{next(iter(event['sizes'].values()))}\n"
-        elif event["event"] == "sizes":
-            text += "(" + "\n ".join(f"({n} {s})" for n, s in event["sizes"].items()) + ")\n"
+        if event["event"] in ("size", "sizes", "proof"):
+            text += event["text"]
         elif event["event"] == "extract":
             text += f"(extraction-costs {event['cost']})\n"
     return text.strip()
@@ -45,7 +60,7 @@ def printed_text(lines):
 def first_difference(ours, theirs):
     for a, b in zip(ours.splitlines(), theirs.splitlines()):
         if a != b:
-            return f"{a.strip()} instead of {b.strip()}"
+            return f"{a.strip()[:60]} instead of {b.strip()[:60]}"
     return f"{len(ours.splitlines())} lines instead of {len(theirs.splitlines())}"
 
 
@@ -64,19 +79,25 @@ def run_one(l3c, data, path, timeout):
         return seconds, done.stdout.splitlines(), done.stderr.replace(program.name, path.name)
 
 
-def judge(data, path, folder, lines, errors, timeout):
+def judge(data, path, lines, errors, timeout):
     """(passed, word for the table, detail)."""
     if lines is None:
         return False, "timeout", f"more than {timeout} s"
     if not lines or json.loads(lines[-1])["event"] != "done":
         return False, "crash", errors.strip()[-200:]
     ok = json.loads(lines[-1])["ok"]
-    if folder == "fail-typecheck":
-        return (not ok, "refused" if not ok else "accepted",
-                "" if not ok else "an error was expected")
+    theirs = snapshot_text(data, path)
+    message = errors.strip().splitlines()[-1] if errors.strip() else ""
+    if must_fail(path):
+        if ok:
+            return False, "accepted", "an error was expected"
+        line = message.split(":")[1]
+        place = re.search(r"In (\d+):", theirs or "")
+        if place is not None and place.group(1) != line:
+            return True, "refused", f"in line {line}, there in line {place.group(1)}: {message[:120]}"
+        return True, "refused", ""
     if not ok:
-        return False, "error", errors.strip().splitlines()[-1] if errors.strip() else ""
-    theirs = snapshot_text(data, path.stem, folder)
+        return False, "error", message
     if theirs is None:
         return True, "ends", "no snapshot to compare with"
     ours = printed_text(lines)
@@ -85,13 +106,30 @@ def judge(data, path, folder, lines, errors, timeout):
     return True, "equal", ""
 
 
+def compare_output(l3c, python, data, path, timeout):
+    """What l3c and the package print for the program: "" where it is the same, else the difference."""
+    program = str(path.relative_to(data))
+    try:
+        theirs = subprocess.run([python, "-c", PEER, program], cwd=data, capture_output=True, text=True,
+                                timeout=timeout)
+        ours = subprocess.run([l3c, "egraph", "run", program], cwd=data, capture_output=True, text=True,
+                              timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return "timeout"
+    if theirs.returncode != 0:
+        return "the package refuses it: " + (theirs.stderr.strip().splitlines() or [""])[-1][:80]
+    if ours.returncode != 0:
+        return "l3c refuses it"
+    return "" if ours.stdout == theirs.stdout else first_difference(ours.stdout, theirs.stdout)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=pathlib.Path, help="a checkout of egglog")
-    parser.add_argument("--l3c", default="build/bin/l3c")
+    parser.add_argument("--l3c", default="build/release/bin/l3c")
     parser.add_argument("--timeout", type=float, default=60, help="seconds for one program")
-    parser.add_argument("--all", action="store_true", help="also the folders below tests/")
+    parser.add_argument("--python", help="an interpreter with the package egglog")
     parser.add_argument("names", nargs="*", help="only these programs, without .egg")
     args = parser.parse_args()
     if args.data is None or not (args.data / "tests").is_dir():
@@ -99,25 +137,29 @@ def main():
         return 0
     data = args.data.resolve()
     l3c = str(pathlib.Path(args.l3c).resolve())
-    folders = [""]
-    if args.all:
-        folders += ["web-demo", "proofs", "pass-typecheck", "fail-typecheck"]
     counts = {}
-    passed = total = 0
+    passed = total = same_output = compared = 0
     print(f"{'program':52} {'result':9} {'s':>7}  detail")
-    for folder in folders:
-        for path in sorted((data / "tests" / folder).glob("*.egg")):
-            if args.names and path.stem not in args.names:
-                continue
-            seconds, lines, errors = run_one(l3c, data, path, args.timeout)
-            good, word, detail = judge(data, path, folder, lines, errors, args.timeout)
-            name = str(path.relative_to(data / "tests"))
-            print(f"{name:52} {word:9} {seconds:7.2f}  {detail}", flush=True)
-            counts[word] = counts.get(word, 0) + 1
-            passed += good
-            total += 1
+    for path in sorted((data / "tests").rglob("*.egg")):
+        if args.names and path.stem not in args.names:
+            continue
+        seconds, lines, errors = run_one(l3c, data, path, args.timeout)
+        good, word, detail = judge(data, path, lines, errors, args.timeout)
+        if args.python and not must_fail(path):
+            difference = compare_output(l3c, args.python, data, path, args.timeout)
+            compared += 1
+            same_output += difference == ""
+            if difference:
+                detail += f" [printed: {difference}]"
+        name = str(path.relative_to(data / "tests"))
+        print(f"{name:52} {word:9} {seconds:7.2f}  {detail}", flush=True)
+        counts[word] = counts.get(word, 0) + 1
+        passed += good
+        total += 1
     summary = ", ".join(f"{n} {word}" for word, n in sorted(counts.items()))
     print(f"\n{passed} of {total} pass ({summary})")
+    if compared:
+        print(f"{same_output} of {compared} print the same text as the package")
     return 0
 
 

@@ -1,9 +1,12 @@
 #include "egraph/extract/choice_problem.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
+
+#include "egraph/extract/implications.h"
 
 namespace l3c::egraph {
 namespace {
@@ -40,13 +43,14 @@ uint64_t Signature(const ChoiceNode& n) {
 
 class Reducer {
  public:
-  Reducer(ChoiceProblem& problem, ReducedChoice& result) : p_(problem), result_(result) {}
+  Reducer(ChoiceProblem& problem, ReducedChoice& result, const ReduceLimits& limits)
+      : p_(problem), result_(result), limits_(limits) {}
 
   void Run(Reductions reductions) {
     result_.decided.assign(p_.class_count(), kNone);
     if (!KeepFeasible()) return;
     if (reductions == Reductions::kFeasibility) return;
-    for (bool changed = true; changed;) {
+    for (bool changed = true; changed && !Spent(p_.nodes.size());) {
       component_ = CyclicComponents(p_);
       CountUsers();
       changed = SettleRequired();
@@ -56,6 +60,8 @@ class Reducer {
         changed |= InlineSingles();
         changed |= RemoveDominated();
       }
+      // The dearer tests, once the cheap ones find no more.
+      if (!changed) changed = UseImplications();
       if (changed && !KeepFeasible()) return;
     }
   }
@@ -64,6 +70,12 @@ class Reducer {
   bool OnCycle(uint32_t c) const { return component_[c] != kNone; }
   bool SameCycle(uint32_t a, uint32_t b) const {
     return OnCycle(a) && component_[a] == component_[b];
+  }
+
+  // Adds to the work done; true beyond a limit.
+  bool Spent(uint64_t work) {
+    work_ += work;
+    return work_ > limits_.max_work || limits_.time.Passed();
   }
 
   void Kill(uint32_t n) { p_.nodes[n].alive = false; }
@@ -289,6 +301,7 @@ class Reducer {
     bool changed = false;
     for (auto& nodes : p_.class_nodes) {
       if (nodes.size() < 2) continue;
+      if (Spent(nodes.size() * nodes.size())) break;
       std::vector<uint32_t> order = nodes;
       std::stable_sort(order.begin(), order.end(),
                        [&](uint32_t a, uint32_t b) { return p_.nodes[a].cost < p_.nodes[b].cost; });
@@ -329,6 +342,80 @@ class Reducer {
                          a.children.end());
   }
 
+  // E-nodes that no acyclic choice has, children that come with another, and dominance by all that
+  // an e-node contains (implications.h).
+  bool UseImplications() {
+    const Implications implications(p_, limits_.max_work - std::min(limits_.max_work, work_));
+    if (!implications.available()) return false;
+    work_ += implications.work();
+    bool changed = false;
+    std::vector<uint64_t> contained;
+    std::vector<std::vector<uint64_t>> of_node;
+    const bool gains = p_.HasNegativeCosts();
+    if (!gains) TreeCosts();
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      std::vector<uint32_t> order = p_.class_nodes[c];
+      if (Spent(order.size() * (order.size() + implications.below().words()))) break;
+      std::stable_sort(order.begin(), order.end(),
+                       [&](uint32_t a, uint32_t b) { return p_.nodes[a].cost < p_.nodes[b].cost; });
+      of_node.resize(std::max(of_node.size(), order.size()));
+      const std::span<const uint64_t> over = implications.over().Row(c);
+      for (size_t i = 0; i < order.size(); ++i) {
+        implications.Contained(order[i], of_node[i]);
+        bool below_itself = ClassSets::Test(of_node[i], c);
+        for (size_t w = 0; w < over.size(); ++w) below_itself |= (over[w] & of_node[i][w]) != 0;
+        if (!below_itself) continue;
+        Kill(order[i]);
+        changed = true;
+      }
+      for (size_t j = 0; !gains && j < order.size(); ++j) {
+        const ChoiceNode& b = p_.nodes[order[j]];
+        if (!b.alive) continue;
+        for (size_t i = 0; i < order.size() && p_.nodes[order[i]].cost <= b.cost; ++i) {
+          const ChoiceNode& a = p_.nodes[order[i]];
+          if (i == j || !a.alive || !IsImplied(a, b, of_node[j])) continue;
+          Kill(order[j]);
+          ++result_.removed_dominated;
+          changed = true;
+          break;
+        }
+      }
+    }
+    RebuildClasses();
+    return DropContained(implications) || changed;
+  }
+
+  // Whether `a` can stand for `b`, which contains `contained`.
+  bool IsImplied(const ChoiceNode& a, const ChoiceNode& b,
+                 const std::vector<uint64_t>& contained) const {
+    double extra = 0;
+    for (uint32_t c : a.children) {
+      if (ClassSets::Test(contained, c)) continue;
+      if (OnCycle(a.cls) && SameCycle(a.cls, c)) return false;
+      extra += tree_[c];
+      if (a.cost + extra >= b.cost) return false;
+    }
+    for (uint32_t c : a.needs) {
+      if (!Contains(b.needs, c) && !Contains(b.children, c)) return false;
+    }
+    return extra == 0 || a.cost + extra < b.cost * (1 - 1e-12);
+  }
+
+  // A child that another child contains comes with it, and before it.
+  bool DropContained(const Implications& implications) {
+    bool changed = false;
+    for (ChoiceNode& node : p_.nodes) {
+      if (!node.alive || node.children.size() < 2) continue;
+      const std::vector<uint32_t> children = node.children;
+      changed |= 0 < std::erase_if(node.children, [&](uint32_t x) {
+                   return std::any_of(children.begin(), children.end(), [&](uint32_t y) {
+                     return x != y && implications.below().Has(y, x);
+                   });
+                 });
+    }
+    return changed;
+  }
+
   // By class: the cost of a term of its own; infinite where its e-nodes have needs.
   void TreeCosts() {
     tree_.assign(p_.class_count(), kInfinity);
@@ -365,6 +452,8 @@ class Reducer {
 
   ChoiceProblem& p_;
   ReducedChoice& result_;
+  const ReduceLimits limits_;
+  uint64_t work_ = 0;
   std::vector<uint32_t> component_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<double> tree_;
@@ -377,9 +466,36 @@ bool ChoiceProblem::HasNegativeCosts() const {
                      [](const ChoiceNode& n) { return n.alive && n.cost < 0; });
 }
 
-ReducedChoice Reduce(ChoiceProblem& problem, Reductions reductions) {
+ChoiceProblem MakeChoiceProblem(const NodeGraph& graph, std::span<const double> prices,
+                                std::span<const ClassRef> roots) {
+  ChoiceProblem p;
+  p.class_nodes.resize(graph.class_count());
+  p.required.assign(graph.class_count(), 0);
+  p.nodes.resize(graph.node_count());
+  for (uint32_t n = 0; n < p.nodes.size(); ++n) {
+    ChoiceNode& node = p.nodes[n];
+    node.cls = graph.NodeClass(ENodeRef{n}).index;
+    node.cost = prices[n];
+    node.alive = std::isfinite(node.cost);
+    for (ClassRef child : graph.NodeChildren(ENodeRef{n})) {
+      if (child.valid()) {
+        node.children.push_back(child.index);
+      } else {
+        node.alive = false;
+      }
+    }
+    std::sort(node.children.begin(), node.children.end());
+    node.children.erase(std::unique(node.children.begin(), node.children.end()),
+                        node.children.end());
+    if (node.alive) p.class_nodes[node.cls].push_back(n);
+  }
+  for (ClassRef root : roots) p.required[root.index] = 1;
+  return p;
+}
+
+ReducedChoice Reduce(ChoiceProblem& problem, Reductions reductions, const ReduceLimits& limits) {
   ReducedChoice result;
-  Reducer(problem, result).Run(reductions);
+  Reducer(problem, result, limits).Run(reductions);
   return result;
 }
 

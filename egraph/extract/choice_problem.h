@@ -11,6 +11,9 @@
 #include <span>
 #include <vector>
 
+#include "egraph/extract/node_graph.h"
+#include "egraph/extract/time_limit.h"
+
 namespace l3c::egraph {
 
 struct ChoiceNode {
@@ -32,6 +35,11 @@ struct ChoiceProblem {
   bool HasNegativeCosts() const;  // among what is alive
 };
 
+// Classes and e-nodes as in the graph. An e-node without a finite price or with an invalid child is
+// dead. Roots must be valid.
+ChoiceProblem MakeChoiceProblem(const NodeGraph& graph, std::span<const double> prices,
+                                std::span<const ClassRef> roots);
+
 enum class Reductions : uint8_t {
   // Only what is in no solution goes: e-nodes without a term, or out of reach.
   kFeasibility,
@@ -48,7 +56,13 @@ struct ReducedChoice {
   uint64_t removed_dominated = 0;  // e-nodes
   uint64_t settled_classes = 0;
 };
-ReducedChoice Reduce(ChoiceProblem& problem, Reductions reductions);
+// Beyond the limits what could still be taken out stays.
+struct ReduceLimits {
+  uint64_t max_work = 1'000'000'000;  // steps of a few nanoseconds
+  TimeLimit time;
+};
+ReducedChoice Reduce(ChoiceProblem& problem, Reductions reductions,
+                     const ReduceLimits& limits = {});
 
 // Strongly connected components of the classes, by children: what cycles can run through. By
 // class: the number of its component, or kNone where it is on no cycle.

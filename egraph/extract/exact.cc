@@ -156,12 +156,8 @@ ExactSolution SolveExact(const NodeGraph& graph, std::span<const double> prices,
     solution.nodes += nodes.size();
   }
 
-  PartSolver::Limits limits{options.max_branch_nodes, options.max_search_work, std::nullopt};
-  if (options.max_seconds < 1e9) {
-    limits.deadline = std::chrono::steady_clock::now() +
-                      std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                          std::chrono::duration<double>(options.max_seconds));
-  }
+  const PartSolver::Limits limits{options.max_branch_nodes, options.max_search_work,
+                                  TimeLimit(options.time_kind, options.max_seconds)};
   PartSolver solver(limits);
   const auto in_levels = [&](const ChoiceBound& bound) {
     NodeBound own{{}, bound.limit};

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "egraph/extract/node_graph.h"
+#include "egraph/extract/time_limit.h"
 
 namespace l3c::egraph {
 
@@ -57,10 +58,11 @@ struct ExactOptions {
   LazyBounds lazy_bounds;
   // Of all branch-and-bound runs together.
   uint64_t max_branch_nodes = 1'000'000;
-  // Of each incumbent search, in e-nodes looked at.
-  uint64_t max_search_work = 2'000'000;
-  // Of the wall clock, to abort.
+  // Of each incumbent search, in steps of local_search.h.
+  uint64_t max_search_work = 20'000'000;
+  // To abort; by the wall clock or by the thread's processor time.
   double max_seconds = std::numeric_limits<double>::infinity();
+  TimeKind time_kind = TimeKind::kWall;
 };
 
 struct ExactSolution {

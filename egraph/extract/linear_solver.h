@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "egraph/extract/time_limit.h"
+
 namespace l3c::egraph {
 
 // low ≤ Σ coefficient · variable ≤ high; infinities where one side is open.
@@ -38,7 +40,7 @@ class LinearSolver {
   void AddRows(std::span<const LinearRow> rows);
 
   // The relaxation; starts from the last one's basis. values() and the rest are its own.
-  LinearStatus SolveRelaxation(double seconds);
+  LinearStatus SolveRelaxation(const TimeLimit& time);
   double objective() const;
   std::span<const double> values() const;
   std::span<const double> reduced_costs() const;
@@ -50,7 +52,7 @@ class LinearSolver {
     uint64_t branch_nodes = 0;
   };
   // Only solutions cheaper than `cutoff` are looked for.
-  Integer SolveInteger(double cutoff, double seconds, uint64_t max_branch_nodes) const;
+  Integer SolveInteger(double cutoff, const TimeLimit& time, uint64_t max_branch_nodes) const;
 
  private:
   struct State;

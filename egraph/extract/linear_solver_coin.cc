@@ -4,6 +4,7 @@
 #include <string>
 
 #include "Cbc_C_Interface.h"
+#include "ClpEventHandler.hpp"
 #include "ClpSimplex.hpp"
 #include "egraph/extract/linear_solver.h"
 
@@ -12,6 +13,17 @@ namespace {
 
 // Seconds beyond what any caller waits for; the solvers take no infinity.
 constexpr double kForever = 1e9;
+
+// Stops Clp when the time is up.
+class TimeHandler : public ClpEventHandler {
+ public:
+  explicit TimeHandler(const TimeLimit& time) : time_(time) {}
+  int event(Event which) override { return which == endOfFactorization && time_.Passed() ? 5 : -1; }
+  ClpEventHandler* clone() const override { return new TimeHandler(*this); }
+
+ private:
+  TimeLimit time_;
+};
 
 struct ModelDeleter {
   void operator()(Cbc_Model* model) const { Cbc_deleteModel(model); }
@@ -64,9 +76,12 @@ void LinearSolver::AddRows(std::span<const LinearRow> rows) {
                       columns.data(), elements.data());
 }
 
-LinearStatus LinearSolver::SolveRelaxation(double seconds) {
+LinearStatus LinearSolver::SolveRelaxation(const TimeLimit& time) {
   ClpSimplex& clp = state_->clp;
-  clp.setMaximumSeconds(std::min(seconds, kForever));
+  // Clp counts processor time; the handler looks at the clock that is meant.
+  clp.setMaximumSeconds(std::min(time.SecondsLeft(), kForever));
+  const TimeHandler handler(time);
+  clp.passInEventHandler(&handler);
   if (state_->started) {
     clp.dual();
   } else {
@@ -87,7 +102,7 @@ std::span<const double> LinearSolver::reduced_costs() const {
   return {state_->clp.getReducedCost(), static_cast<size_t>(state_->clp.numberColumns())};
 }
 
-LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, double seconds,
+LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, const TimeLimit& time,
                                                  uint64_t max_branch_nodes) const {
   const ClpSimplex& clp = state_->clp;
   const int columns = clp.numberColumns();
@@ -102,9 +117,9 @@ LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, double seconds,
                   clp.getObjCoefficients(), clp.getRowLower(), clp.getRowUpper());
   for (int j = 0; j < state_->integers; ++j) Cbc_setInteger(m, j);
   if (std::isfinite(cutoff)) Cbc_setParameter(m, "cutoff", Text(cutoff).c_str());
-  if (seconds < kForever) {
-    Cbc_setParameter(m, "timeMode", "elapsed");
-    Cbc_setParameter(m, "sec", Text(std::max(seconds, 0.01)).c_str());
+  if (!time.unlimited()) {
+    Cbc_setParameter(m, "timeMode", time.kind() == TimeKind::kWall ? "elapsed" : "cpu");
+    Cbc_setParameter(m, "sec", Text(std::max(time.SecondsLeft(), 0.01)).c_str());
   }
   Cbc_setParameter(m, "maxNodes",
                    std::to_string(std::min<uint64_t>(max_branch_nodes, INT_MAX)).c_str());

@@ -9,10 +9,12 @@ LinearSolver::LinearSolver(std::span<const double>, size_t) {}
 LinearSolver::~LinearSolver() = default;
 bool LinearSolver::Available() { return false; }
 void LinearSolver::AddRows(std::span<const LinearRow>) {}
-LinearStatus LinearSolver::SolveRelaxation(double) { return LinearStatus::kStopped; }
+LinearStatus LinearSolver::SolveRelaxation(const TimeLimit&) { return LinearStatus::kStopped; }
 double LinearSolver::objective() const { return 0; }
 std::span<const double> LinearSolver::values() const { return {}; }
 std::span<const double> LinearSolver::reduced_costs() const { return {}; }
-LinearSolver::Integer LinearSolver::SolveInteger(double, double, uint64_t) const { return {}; }
+LinearSolver::Integer LinearSolver::SolveInteger(double, const TimeLimit&, uint64_t) const {
+  return {};
+}
 
 }  // namespace l3c::egraph

@@ -1,15 +1,17 @@
 #include "egraph/extract/part_solver.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
-#include "egraph/extract/dag.h"
+#include "egraph/extract/implications.h"
 #include "egraph/extract/linear_solver.h"
-#include "egraph/extract/pass.h"
+#include "egraph/extract/local_search.h"
 
 namespace l3c::egraph {
 namespace {
@@ -24,6 +26,9 @@ constexpr int kMaxCyclicRuns = 3;
 // the solvers' tolerance.
 constexpr size_t kMaxOrdered = 2000;
 constexpr size_t kMaxCutsAtOnce = 500;
+constexpr double kMinViolation = 1e-3;
+// Steps of the local search for each e-node.
+constexpr double kFirstEffort = 200;
 // Whole costs up to here are not scaled, so that a better choice is better by one.
 constexpr double kMaxWholeCost = 1e6;
 
@@ -52,13 +57,14 @@ class PartSolver::Part {
       scale_ = largest;
     }
     least_ /= scale_;
-    for (uint32_t n : nodes_) costs_.push_back(p_.nodes[n].cost / scale_);
+    scaled_.assign(p_.nodes.size(), 0);
+    for (uint32_t n : nodes_) costs_.push_back(scaled_[n] = p_.nodes[n].cost / scale_);
     component_ = CyclicComponents(p_);
   }
 
   ChoiceAnswer Solve() {
     best_.bound = least_;
-    Improve(Search(costs_));
+    Search({}, kFirstEffort);
     if (!Proven()) {
       if (LinearSolver::Available()) {
         SolveLinear();
@@ -116,54 +122,24 @@ class PartSolver::Part {
     return total;
   }
 
-  // The local search with these prices by column; empty when it finds none.
-  std::vector<uint32_t> Search(std::span<const double> prices) const {
-    PlainNodeGraph graph;
-    std::vector<double> node_prices;
-    std::vector<uint32_t> node_of;
-    std::vector<ClassRef> children, roots;
-    for (uint32_t c = 0; c < p_.class_count(); ++c) {
-      const ClassRef added = graph.AddClass();
-      if (p_.required[c]) roots.push_back(added);
-      for (uint32_t n : p_.class_nodes[c]) {
-        children.clear();
-        for (uint32_t d : p_.nodes[n].children) children.push_back(ClassRef{d});
-        graph.AddNode(children);
-        node_of.push_back(n);
-        node_prices.push_back(std::max(0.0, prices[column_[n]]));
-      }
+  // Local search from the terms that are cheap under `guide` (by column, ≥ 0; empty: the costs),
+  // and from the best choice there is. `effort` times the e-nodes is how many steps it may take.
+  bool Search(std::span<const double> guide, double effort) {
+    if (!search_) search_ = std::make_unique<LocalSearch>(p_, scaled_, owner_.limits_.time);
+    const auto work =
+        static_cast<uint64_t>(std::min(effort * static_cast<double>(nodes_.size()) + 1000,
+                                       static_cast<double>(owner_.limits_.max_search_work)));
+    std::vector<double> by_node;
+    if (!guide.empty()) {
+      by_node.assign(p_.nodes.size(), 0);
+      for (size_t j = 0; j < guide.size(); ++j) by_node[nodes_[j]] = std::max(0.0, guide[j]);
     }
-    const UserIndex users(graph);
-    const size_t first_needed = roots.size();
-    // What the choice needs beside its children becomes a root, until nothing is missing.
-    while (true) {
-      DagSearch search(graph, users, node_prices, roots, {}, owner_.limits_.max_search_work);
-      search.Run();
-      std::vector<uint32_t> choice(p_.class_count(), kNone);
-      std::vector<uint8_t> reached(p_.class_count(), 0);
-      std::vector<uint32_t> todo;
-      const auto visit = [&](uint32_t c) {
-        if (!reached[c]) todo.push_back(c);
-        reached[c] = 1;
-      };
-      for (ClassRef root : roots) visit(root.index);
-      std::vector<uint32_t> needed;
-      while (!todo.empty()) {
-        const uint32_t c = todo.back();
-        todo.pop_back();
-        const ENodeRef n = search.choice()[c];
-        if (!n.valid()) return {};
-        choice[c] = node_of[n.index];
-        for (uint32_t d : p_.nodes[choice[c]].children) visit(d);
-        for (uint32_t d : p_.nodes[choice[c]].needs) needed.push_back(d);
-      }
-      std::erase_if(needed, [&](uint32_t d) { return reached[d] != 0; });
-      if (needed.empty()) return choice;
-      std::sort(needed.begin(), needed.end());
-      needed.erase(std::unique(needed.begin(), needed.end()), needed.end());
-      for (uint32_t d : needed) roots.push_back(ClassRef{d});
-      if (roots.size() > first_needed + p_.class_count()) return {};
-    }
+    if (!search_->Start(by_node)) return false;
+    search_->Descend(work);
+    const bool started_better = !best_.feasible || search_->total() < best_.cost;
+    if (!started_better) search_->StartFrom(best_.choice);
+    search_->Kick(work);
+    return Improve(search_->Choice());
   }
 
   // Takes the choice if it is allowed and better.
@@ -258,6 +234,58 @@ class PartSolver::Part {
       rows.push_back(std::move(row));
     }
     return rows;
+  }
+
+  // Classes that several e-nodes of another contain, beyond what they name: of those e-nodes no
+  // more than the class. Adds the rows that the values violate; false when there was none.
+  bool AddContained(std::span<const double> values) {
+    if (!implications_) implications_ = std::make_unique<Implications>(p_);
+    if (!implications_->available()) return false;
+    struct Cut {
+      double violation;
+      uint32_t c, d;
+    };
+    std::vector<Cut> cuts;
+    std::vector<double> chosen(p_.class_count(), 0), with(p_.class_count(), 0);
+    for (uint32_t n : nodes_) chosen[p_.nodes[n].cls] += values[column_[n]];
+    std::vector<uint64_t> contained;
+    std::vector<uint32_t> touched;
+    for (uint32_t c = 0; c < p_.class_count(); ++c) {
+      if (p_.class_nodes[c].size() < 2 || chosen[c] < kTolerance) continue;
+      touched.clear();
+      for (uint32_t n : p_.class_nodes[c]) {
+        const double value = values[column_[n]];
+        if (value < kTolerance) continue;
+        implications_->Contained(n, contained);
+        for (size_t w = 0; w < contained.size(); ++w) {
+          for (uint64_t bits = contained[w]; bits != 0; bits &= bits - 1) {
+            const auto d = static_cast<uint32_t>(64 * w + std::countr_zero(bits));
+            if (with[d] == 0) touched.push_back(d);
+            with[d] += value;
+          }
+        }
+      }
+      for (uint32_t d : touched) {
+        if (!p_.required[d] && with[d] > chosen[d] + kMinViolation) {
+          cuts.push_back({with[d] - chosen[d], c, d});
+        }
+        with[d] = 0;
+      }
+    }
+    std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
+      return std::tie(b.violation, a.c, a.d) < std::tie(a.violation, b.c, b.d);
+    });
+    if (cuts.size() > kMaxCutsAtOnce) cuts.resize(kMaxCutsAtOnce);
+    for (const Cut& cut : cuts) {
+      LinearRow row{{}, -kInfinity, 0};
+      for (uint32_t n : p_.class_nodes[cut.c]) {
+        implications_->Contained(n, contained);
+        if (ClassSets::Test(contained, cut.d)) row.terms.emplace_back(column_[n], 1);
+      }
+      for (uint32_t m : p_.class_nodes[cut.d]) row.terms.emplace_back(column_[m], -1);
+      pending_.push_back(std::move(row));
+    }
+    return !cuts.empty();
   }
 
   // Not every step of the cycle may be chosen.
@@ -456,7 +484,7 @@ class PartSolver::Part {
     for (int round = 0; round < kMaxRelaxations; ++round) {
       const double seconds = owner_.SecondsLeft();
       if (seconds <= 0) return;
-      const LinearStatus status = solver.SolveRelaxation(seconds);
+      const LinearStatus status = solver.SolveRelaxation(owner_.limits_.time);
       if (status == LinearStatus::kInfeasible) return NothingElse();
       if (status == LinearStatus::kStopped) {
         owner_.SecondsLeft();
@@ -474,14 +502,16 @@ class PartSolver::Part {
         if (Proven()) return;
       }
       if (cycles.empty()) cycles = FractionalCycles(values);
-      const bool cut = AddCycles(std::move(cycles)) || !pending_.empty();
+      AddCycles(std::move(cycles));
+      AddContained(values);
+      const bool cut = !pending_.empty();
       Flush(solver);
       if (!cut) break;
     }
     if (relaxed) {
       std::vector<double> prices(costs_);
       for (size_t j = 0; j < prices.size(); ++j) prices[j] *= 1 - solver.values()[j];
-      if (Improve(Search(prices)) && Proven()) return;
+      if (Search(prices, kFirstEffort) && Proven()) return;
       Flush(solver);
       if (SolvePricedOut(solver)) return;
     }
@@ -540,8 +570,8 @@ class PartSolver::Part {
         owner_.counts_.out_of_work = true;
         return;
       }
-      const LinearSolver::Integer found =
-          solver.SolveInteger(Cutoff(), seconds, owner_.limits_.max_branch_nodes - used);
+      const LinearSolver::Integer found = solver.SolveInteger(
+          Cutoff(), owner_.limits_.time, owner_.limits_.max_branch_nodes - used);
       owner_.counts_.branch_nodes += std::max<uint64_t>(1, found.branch_nodes);
       if (found.status == LinearStatus::kInfeasible) return NothingElse();
       RaiseBound(found.bound);
@@ -568,7 +598,7 @@ class PartSolver::Part {
       // A choice with those cycles mended may be better than what there is.
       std::vector<double> prices(costs_);
       for (size_t j = 0; j < prices.size(); ++j) prices[j] *= 1 - found.values[j];
-      Improve(Search(prices));
+      Search(prices, kFirstEffort);
       Flush(solver);
       if (Proven()) return;
     }
@@ -579,6 +609,9 @@ class PartSolver::Part {
   std::vector<uint32_t> column_;  // by e-node
   std::vector<uint32_t> nodes_;   // by column
   std::vector<double> costs_;     // by column, scaled
+  std::vector<double> scaled_;    // by e-node
+  std::unique_ptr<LocalSearch> search_;
+  std::unique_ptr<Implications> implications_;
   std::vector<uint32_t> component_;
   double scale_ = 1;
   double step_ = 0;   // what two different costs differ by at least; 0 when unknown
@@ -595,14 +628,14 @@ void PartSolver::SetBounds(std::vector<NodeBound> bounds, LazyNodeBounds lazy) {
 }
 
 double PartSolver::SecondsLeft() {
-  if (!limits_.deadline) return kInfinity;
-  const std::chrono::duration<double> left = *limits_.deadline - std::chrono::steady_clock::now();
-  counts_.out_of_time |= left.count() <= 0;
-  return left.count();
+  const double left = limits_.time.SecondsLeft();
+  counts_.out_of_time |= left <= 0;
+  return left;
 }
 
 ChoiceAnswer PartSolver::Solve(ChoiceProblem p) {
-  ReducedChoice reduced = Reduce(p, bounded() ? Reductions::kFeasibility : Reductions::kAll);
+  ReducedChoice reduced =
+      Reduce(p, bounded() ? Reductions::kFeasibility : Reductions::kAll, {.time = limits_.time});
   if (!reduced_size_) {
     reduced_size_.emplace(0, 0);
     for (const auto& nodes : p.class_nodes) {

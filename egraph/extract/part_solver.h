@@ -1,7 +1,6 @@
 // One part of a reduced choice problem, solved to the end or to a limit.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "egraph/extract/choice_problem.h"
+#include "egraph/extract/time_limit.h"
 
 namespace l3c::egraph {
 
@@ -33,7 +33,7 @@ class PartSolver {
   struct Limits {
     uint64_t max_branch_nodes;
     uint64_t max_search_work;
-    std::optional<std::chrono::steady_clock::time_point> deadline;
+    TimeLimit time;
   };
   struct Counts {
     uint64_t parts = 0, branch_nodes = 0, cycle_cuts = 0, lazy_bounds = 0;

@@ -3,11 +3,15 @@
 #include <algorithm>
 #include <utility>
 
-#include "egraph/extract/dag.h"
+#include "egraph/extract/choice_problem.h"
+#include "egraph/extract/local_search.h"
 #include "egraph/extract/pass.h"
 
 namespace l3c::egraph {
 namespace {
+
+// Of the local search; more finds little more.
+constexpr uint64_t kStepsPerNode = 1000;
 
 std::vector<double> SearchPrices(std::span<const double> prices) {
   std::vector<double> result(prices.begin(), prices.end());
@@ -79,14 +83,31 @@ PlainExtraction PlainTree(const NodeGraph& graph, std::span<const double> prices
 
 PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> prices,
                                std::span<const ClassRef> roots, uint64_t max_work) {
-  for (ClassRef root : roots) {
-    if (!root.valid()) return {};
+  PlainExtraction tree = PlainTree(graph, prices, roots);
+  if (!tree.feasible) return tree;
+  ChoiceProblem problem = MakeChoiceProblem(graph, prices, roots);
+  ReducedChoice reduced = Reduce(problem, Reductions::kAll, {.max_work = max_work});
+  std::vector<uint32_t> choice = std::move(reduced.decided);
+  for (const ChoicePart& part : Split(problem)) {
+    std::vector<double> costs;
+    for (const ChoiceNode& n : part.problem.nodes) costs.push_back(n.cost);
+    const uint64_t work = std::min(max_work, kStepsPerNode * costs.size());
+    LocalSearch search(part.problem, costs);
+    if (!search.Start()) return tree;
+    search.Descend(work);
+    search.Kick(work);
+    max_work -= std::min(max_work, search.work());
+    const std::vector<uint32_t> own = search.Choice();
+    for (uint32_t c = 0; c < own.size(); ++c) {
+      if (own[c] != ChoiceProblem::kNone) choice[part.classes[c]] = part.nodes[own[c]];
+    }
   }
-  const UserIndex users(graph);
-  const std::vector<double> search_prices = SearchPrices(prices);
-  DagSearch search(graph, users, search_prices, roots, {}, max_work);
-  search.Run();
-  return MeasureChoice(graph, prices, roots, search.choice());
+  std::vector<ENodeRef> nodes(graph.class_count());
+  for (uint32_t c = 0; c < nodes.size(); ++c) {
+    if (choice[c] != ChoiceProblem::kNone) nodes[c] = ENodeRef{choice[c]};
+  }
+  PlainExtraction found = MeasureChoice(graph, prices, roots, nodes);
+  return found.feasible && found.dag_cost <= tree.dag_cost ? found : tree;
 }
 
 }  // namespace l3c::egraph

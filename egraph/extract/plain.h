@@ -25,11 +25,13 @@ struct PlainExtraction {
 PlainExtraction MeasureChoice(const NodeGraph& graph, std::span<const double> prices,
                               std::span<const ClassRef> roots, std::span<const ENodeRef> choice);
 
-// Prices below zero count as zero in the search and as they are in the costs. Infinity or NaN
-// forbids an e-node.
+// The cheapest by tree cost; prices below zero count as zero in the choice and as they are in the
+// costs. Infinity or NaN forbids an e-node.
 PlainExtraction PlainTree(const NodeGraph& graph, std::span<const double> prices,
                           std::span<const ClassRef> roots);
-// Never dearer than the DAG cost of PlainTree() unless there are prices below zero.
+// Cheap by DAG cost, soon: the reductions of exact extraction and a local search over what is left
+// (local_search.h), in steps proportional to that, at most `max_work` in all. Never dearer by DAG
+// cost than PlainTree().
 PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> prices,
                                std::span<const ClassRef> roots, uint64_t max_work);
 

@@ -1,7 +1,9 @@
 #include "egraph/extract/term.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <queue>
 #include <utility>
 
 namespace l3c::egraph {
@@ -17,29 +19,106 @@ bool IsName(ContainerKind kind, size_t i) {
   return kind == ContainerKind::kFn && (i == 0 || i % 2 == 1);
 }
 
+// Chains whose rows stand against their order need a sweep for each link; they are left to
+// Settle().
+constexpr int kMaxSweeps = 16;
+
+// Calls fn(function, row) for every e-node that can be extracted, in order.
+template <typename Fn>
+void ForEachNode(const EGraph& graph, Fn&& fn) {
+  for (uint32_t f = 0; f < graph.function_count(); ++f) {
+    const FunctionId id{f};
+    const Function& function = graph.function(id);
+    if (function.kind != FunctionKind::kConstructor || !function.extractable || function.hidden) {
+      continue;
+    }
+    const Table& table = graph.table(id);
+    for (uint32_t row = 0; row < table.row_count(); ++row) {
+      if (table.IsVisible(row)) fn(id, row);
+    }
+  }
+}
+
 }  // namespace
 
 TermExtractor::TermExtractor(const EGraph& graph) : graph_(graph) {
-  // Sweeps over all e-nodes until nothing gets cheaper. An e-node is taken only where it is strictly
-  // cheaper than what was there, so the choice has no cycles, even of cost 0.
-  for (bool again = true; again;) {
-    again = false;
-    for (uint32_t f = 0; f < graph_.function_count(); ++f) {
-      const FunctionId id{f};
-      const Function& function = graph_.function(id);
-      if (function.kind != FunctionKind::kConstructor || !function.extractable || function.hidden) {
-        continue;
+  // Sweeps over all e-nodes until nothing gets cheaper. An e-node is taken only where it is
+  // strictly cheaper than what was there, so the choice has no cycles, even of cost 0.
+  for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
+    bool again = false;
+    ForEachNode(graph_, [&](FunctionId f, uint32_t row) { again |= Offer(f, row); });
+    if (!again) return;
+  }
+  Settle();
+}
+
+bool TermExtractor::Offer(FunctionId f, uint32_t row) {
+  const std::optional<uint64_t> cost = NodeCost(f, row);
+  if (!cost) return false;
+  const uint32_t c = graph_.Find(Value{graph_.table(f).Output(row)}).bits;
+  if (c >= best_.size()) best_.resize(size_t{c} + 1);
+  if (best_[c].function.valid() && best_[c].cost <= *cost) return false;
+  best_[c] = {*cost, f, row};
+  return true;
+}
+
+void TermExtractor::Settle() {
+  struct Node {
+    FunctionId function;
+    uint32_t row;
+  };
+  std::vector<Node> nodes;                           // in the order of a sweep
+  std::vector<std::pair<uint32_t, uint32_t>> users;  // a class, and the index of an e-node over it
+  ForEachNode(graph_, [&](FunctionId f, uint32_t row) {
+    const auto index = static_cast<uint32_t>(nodes.size());
+    nodes.push_back({f, row});
+    const std::vector<SortId>& inputs = graph_.function(f).inputs;
+    std::vector<std::pair<SortId, Value>> open;
+    for (uint32_t i = 0; i < inputs.size(); ++i) {
+      open.emplace_back(inputs[i], Value{graph_.table(f).Get(row, i)});
+    }
+    while (!open.empty()) {
+      const auto [sort, value] = open.back();
+      open.pop_back();
+      const Sort& s = graph_.sort(sort);
+      if (s.is_equality) {
+        users.emplace_back(graph_.Find(value).bits, index);
+      } else if (s.moves) {
+        const std::span<const Value> elements = graph_.Elements(value);
+        for (size_t i = 0; i < elements.size(); ++i) {
+          if (IsName(s.container, i)) continue;
+          open.emplace_back(graph_.ElementSort(sort, elements, i), elements[i]);
+        }
       }
-      const Table& table = graph_.table(id);
-      for (uint32_t row = 0; row < table.row_count(); ++row) {
-        if (!table.IsVisible(row)) continue;
-        const std::optional<uint64_t> cost = NodeCost(id, row);
-        if (!cost) continue;
-        const uint32_t c = graph_.Find(Value{table.Output(row)}).bits;
-        if (c >= best_.size()) best_.resize(size_t{c} + 1);
-        if (best_[c].function.valid() && best_[c].cost <= *cost) continue;
-        best_[c] = {*cost, id, row};
-        again = true;
+    }
+  });
+  std::sort(users.begin(), users.end());
+  users.erase(std::unique(users.begin(), users.end()), users.end());
+
+  // The e-nodes to look at in this sweep that are still to come, and those of the next one.
+  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> now;
+  std::vector<uint32_t> next(nodes.size());
+  for (uint32_t n = 0; n < nodes.size(); ++n) next[n] = n;
+  while (!next.empty()) {
+    std::sort(next.begin(), next.end());
+    next.erase(std::unique(next.begin(), next.end()), next.end());
+    for (uint32_t n : next) now.push(n);
+    next.clear();
+    for (uint32_t last = Id<void>::kNone; !now.empty();) {
+      const uint32_t n = now.top();
+      now.pop();
+      if (n == last) continue;
+      last = n;
+      const Node& node = nodes[n];
+      if (!Offer(node.function, node.row)) continue;
+      const uint32_t c = graph_.Find(Value{graph_.table(node.function).Output(node.row)}).bits;
+      for (auto it = std::lower_bound(users.begin(), users.end(), std::pair(c, uint32_t{0}));
+           it != users.end() && it->first == c; ++it) {
+        if (it->second > n) {
+          now.push(it->second);
+        } else {
+          next.push_back(it->second);
+        }
       }
     }
   }
@@ -81,8 +160,8 @@ void TermExtractor::PushNode(FunctionId f, uint32_t row, std::vector<Piece>* pie
   const Function& function = graph_.function(f);
   pieces->push_back({SortId{}, Value{}, ")"});
   for (size_t i = function.inputs.size(); i-- > 0;) {
-    pieces->push_back({function.inputs[i],
-                       Value{graph_.table(f).Get(row, static_cast<uint32_t>(i))}, nullptr});
+    pieces->push_back(
+        {function.inputs[i], Value{graph_.table(f).Get(row, static_cast<uint32_t>(i))}, nullptr});
     pieces->push_back({SortId{}, Value{}, " "});
   }
   pieces->push_back({SortId{}, Value{}, function.name.c_str()});
@@ -145,8 +224,8 @@ std::string TermExtractor::RowText(FunctionId f, const Row& row) const {
   return Print(std::move(pieces), kMaxBytes);
 }
 
-std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value value,
-                                                            size_t count) const {
+std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value value, size_t count,
+                                                            size_t max_bytes) const {
   std::vector<Variant> variants;
   if (!graph_.sort(sort).is_equality) {
     const std::optional<uint64_t> cost = Cost(sort, value);
@@ -179,10 +258,13 @@ std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value v
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
   if (candidates.size() > count) candidates.resize(count);
+  size_t bytes = 0;
   for (const Candidate& candidate : candidates) {
     std::vector<Piece> pieces;
     PushNode(candidate.function, candidate.row, &pieces);
     variants.push_back({candidate.cost, Print(std::move(pieces), kMaxBytes)});
+    bytes += variants.back().text.size();
+    if (bytes > max_bytes) break;
   }
   return variants;
 }

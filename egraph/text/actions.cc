@@ -1,4 +1,4 @@
-// Actions at the top level, let, check, fail, push and pop.
+// Actions at the top level, let, fail, push and pop.
 #include "egraph/text/loader.h"
 
 #include <span>
@@ -27,6 +27,10 @@ bool Loader::Perform(uint32_t n, Compiler& compiler, const Operand* operand, Val
   if (log != nullptr) log->End();
   fine = fine && graph_.Rebuild();
   if (!fine) return Error(Offset(n), graph_.failure().value_or("the action failed"));
+  if (graph_.Bytes() > options_.budget.max_bytes) {
+    return Error(Offset(n), "the e-graph takes more than " +
+                                std::to_string(options_.budget.max_bytes) + " bytes");
+  }
   if (operand != nullptr) {
     *value = Value{operand->is_constant ? operand->bits : slots[operand->bits]};
   }
@@ -56,16 +60,12 @@ bool Loader::LetCommand(uint32_t n) {
   if (graph_.FindGlobal(name) != nullptr) {
     return Error(Offset(Child(n, 1)), Quoted(Child(n, 1)) + " is bound already");
   }
+  if (graph_.FindFunction(name).valid()) {
+    return Error(Offset(Child(n, 1)), Quoted(Child(n, 1)) + " is the name of a function");
+  }
   if (!Evaluate(n, Child(n, 2), &global)) return false;
   graph_.SetGlobal(name, global);
   return true;
-}
-
-bool Loader::CheckCommand(uint32_t n) {
-  Query query;
-  if (!ReadQuery(n, 1, &query)) return false;
-  if (HasMatch(graph_, query, /*subsumed_too=*/true)) return true;
-  return Error(Offset(n), "check failed: no match for " + Quoted(n));
 }
 
 bool Loader::FailCommand(uint32_t n) {
@@ -98,6 +98,7 @@ bool Loader::PushCommand(uint32_t n) {
       return Error(Offset(n), "more than " + std::to_string(kMaxPushed) + " pushes");
     }
     saved_.push_back(graph_);
+    extracted_at_push_.push_back(result_.extracted.size());
   }
   return true;
 }
@@ -109,6 +110,8 @@ bool Loader::PopCommand(uint32_t n) {
     if (saved_.empty()) return Error(Offset(n), "pop without a push");
     graph_ = std::move(saved_.back());
     saved_.pop_back();
+    result_.extracted.resize(extracted_at_push_.back());
+    extracted_at_push_.pop_back();
     terms_.reset();
   }
   return true;

@@ -1,7 +1,14 @@
 // What queries and actions share: errors, literals, slots.
 #include "egraph/text/compile.h"
 
+#include "egraph/text/suggest.h"
+
 namespace l3c::egraph {
+namespace {
+
+constexpr size_t kMaxShownName = 80;
+
+}  // namespace
 
 bool Compiler::Error(uint32_t offset, std::string message) {
   error_ = {offset, std::move(message)};
@@ -19,8 +26,41 @@ std::string Compiler::Signature(std::string_view name, const std::vector<SortId>
   return text + ")";
 }
 
-std::string Compiler::Unknown(std::string_view what, std::string_view name) const {
-  return "unknown " + std::string(what) + " '" + std::string(name.substr(0, 80)) + "'";
+std::string Compiler::Unknown(NameKind kind, std::string_view name) const {
+  Suggestion suggestion(name);
+  if (kind != NameKind::kVariable) {
+    for (uint32_t f = 0; f < graph_.function_count(); ++f) {
+      suggestion.Offer(graph_.function(FunctionId{f}).name);
+    }
+  }
+  if (kind == NameKind::kCallable) {
+    for (const Primitive& primitive : graph_.primitives()) suggestion.Offer(primitive.name);
+  }
+  if (kind == NameKind::kVariable) {
+    for (const auto& [known, value] : names_) suggestion.Offer(known);
+    graph_.ForEachGlobal([&](std::string_view known) { suggestion.Offer(known); });
+  }
+  const std::string what = kind == NameKind::kVariable   ? "variable"
+                           : kind == NameKind::kFunction ? "function"
+                                                         : "function or primitive";
+  return "unknown " + what + " '" + std::string(name.substr(0, kMaxShownName)) + "'" +
+         suggestion.Text();
+}
+
+bool Compiler::CheckNewName(uint32_t expr) {
+  const std::string_view name = doc_.Text(expr);
+  const std::string shown = "'" + std::string(name.substr(0, kMaxShownName)) + "'";
+  if (graph_.FindFunction(name).valid()) {
+    return Error(doc_.node(expr).begin,
+                 "variable " + shown + " has the name of a function; give it another");
+  }
+  const std::string global = "$" + std::string(name.substr(name.starts_with('$') ? 1 : 0));
+  if (graph_.FindGlobal(name) != nullptr || graph_.FindGlobal(global) != nullptr) {
+    return Error(doc_.node(expr).begin, "variable " + shown +
+                                            " has the name of a global, with or without its '$'; "
+                                            "give it another");
+  }
+  return true;
 }
 
 std::optional<Compiler::Typed> Compiler::Literal(uint32_t expr) {

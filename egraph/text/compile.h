@@ -41,6 +41,8 @@ class Compiler {
   // The left-hand side of a rewrite, whose class the other side joins: a call, or a variable that
   // facts bind.
   bool AddPattern(uint32_t expr);
+  // An expression that must have a value; its sort may be any.
+  bool AddPresence(uint32_t expr) { return QueryExpr(expr).has_value(); }
   bool FinishQuery(Query* query);
 
   // --- Actions, after FinishQuery() (or with no query at all).
@@ -87,6 +89,7 @@ class Compiler {
     std::vector<uint32_t> candidates;
     bool resolved = false;
     bool is_fact = false;
+    std::string fn_name;  // of an unstable-fn; empty for all others
   };
 
   bool Error(uint32_t offset, std::string message);
@@ -108,10 +111,14 @@ class Compiler {
   std::optional<Typed> Literal(uint32_t expr);
   // The sorts that a value read from `expr` can have, by the overloads of primitives in it.
   const std::vector<SortId>& PossibleSorts(uint32_t expr);
-  // (unstable-fn "name" captured…): the sort of the function value, among those of `wanted` where
-  // that is one, by the sorts of what is captured (invalid: not known). Gives the primitive that
-  // makes it.
-  std::optional<uint32_t> FindFn(uint32_t expr, std::span<const SortId> captured, SortId wanted);
+  // (unstable-fn "name" captured…): the primitives that make such a value, one for each sort of
+  // functions that fits what is known of the sorts of what is captured. `wanted` is the value's own
+  // sort where it is one of functions.
+  std::vector<uint32_t> FnCandidates(const std::string& name, std::span<const SortId> captured,
+                                     SortId wanted) const;
+  bool NoFnFits(uint32_t offset, const std::string& name, size_t captured);
+  // Narrow() for such a value. With `settle` the first candidate is taken.
+  bool NarrowFn(PendingPrimitive& primitive, bool settle, bool* progress);
   bool CheckFnCall(uint32_t expr);
   std::optional<Typed> ActionFn(uint32_t expr, SortId wanted);
   std::optional<uint32_t> QueryFn(uint32_t expr);
@@ -121,7 +128,11 @@ class Compiler {
   bool CheckArity(uint32_t expr, FunctionId f, uint32_t extra);
   std::string SortName(SortId sort) const;
   std::string Signature(std::string_view name, const std::vector<SortId>& args) const;
-  std::string Unknown(std::string_view what, std::string_view name) const;
+  // "unknown WHAT 'NAME'", with the closest name there is: of functions, primitives or variables.
+  enum class NameKind : uint8_t { kFunction, kCallable, kVariable };
+  std::string Unknown(NameKind kind, std::string_view name) const;
+  // A variable may not have the name of a function, or of a global with or without its '$'.
+  bool CheckNewName(uint32_t expr);
 
   EGraph& graph_;
   const Document& doc_;

@@ -92,7 +92,7 @@ std::optional<Compiler::Typed> Compiler::AddExpression(uint32_t expr, SortId wan
     names_.emplace(name, slot);
     return slot;
   }
-  Error(doc_.node(expr).begin, Unknown("variable", name));
+  Error(doc_.node(expr).begin, Unknown(NameKind::kVariable, name));
   return std::nullopt;
 }
 
@@ -153,7 +153,7 @@ bool Compiler::AddAction(uint32_t expr) {
     }
     const std::string_view name = doc_.Text(doc_.child(call, 0));
     *f = graph_.FindFunction(name);
-    if (!f->valid()) return Error(doc_.node(call).begin, Unknown("function", name));
+    if (!f->valid()) return Error(doc_.node(call).begin, Unknown(NameKind::kFunction, name));
     return CheckArity(call, *f, 0);
   };
 
@@ -165,6 +165,7 @@ bool Compiler::AddAction(uint32_t expr) {
       return Error(doc_.node(name).begin,
                    "'" + std::string(doc_.Text(name).substr(0, 80)) + "' is bound already");
     }
+    if (!CheckNewName(name)) return false;
     const std::optional<Typed> value = AddExpression(doc_.child(expr, 2));
     if (!value) return false;
     BindName(doc_.Text(name), *value);

@@ -12,7 +12,7 @@ bool Compiler::CheckFnCall(uint32_t expr) {
   }
   const std::string& name = doc_.String(doc_.child(expr, 1));
   if (!graph_.FindFunction(name).valid() && graph_.FindPrimitives(name).empty()) {
-    return Error(doc_.node(doc_.child(expr, 1)).begin, Unknown("function or primitive", name));
+    return Error(doc_.node(doc_.child(expr, 1)).begin, Unknown(NameKind::kCallable, name));
   }
   if (2 * given > EGraph::kMaxArity) {
     return Error(doc_.node(expr).begin,
@@ -21,10 +21,12 @@ bool Compiler::CheckFnCall(uint32_t expr) {
   return true;
 }
 
-std::optional<uint32_t> Compiler::FindFn(uint32_t expr, std::span<const SortId> captured,
-                                         SortId wanted) {
-  const std::string& name = doc_.String(doc_.child(expr, 1));
+std::vector<uint32_t> Compiler::FnCandidates(const std::string& name,
+                                             std::span<const SortId> captured,
+                                             SortId wanted) const {
   const FunctionId f = graph_.FindFunction(name);
+  const auto agree = [](SortId a, SortId b) { return !a.valid() || a == b; };
+  std::vector<uint32_t> candidates;
   for (uint32_t p : graph_.FindPrimitives("unstable-fn")) {
     const SortId sort = graph_.primitives()[p].output;
     if (wanted.valid() && graph_.sort(wanted).container == ContainerKind::kFn && sort != wanted) {
@@ -33,23 +35,25 @@ std::optional<uint32_t> Compiler::FindFn(uint32_t expr, std::span<const SortId> 
     std::vector<SortId> sorts(captured.begin(), captured.end());
     const std::vector<SortId>& parameters = graph_.sort(sort).parameters;
     sorts.insert(sorts.end(), parameters.begin(), parameters.end() - 1);
+    bool fits = false;
     if (f.valid()) {
       const Function& function = graph_.function(f);
-      if (function.output == parameters.back() && function.inputs.size() == sorts.size() &&
-          std::equal(sorts.begin(), sorts.end(), function.inputs.begin(),
-                     [](SortId a, SortId b) { return !a.valid() || a == b; })) {
-        return p;
+      fits = function.output == parameters.back() && function.inputs.size() == sorts.size() &&
+             std::equal(sorts.begin(), sorts.end(), function.inputs.begin(), agree);
+    } else {
+      SortId any;
+      for (uint32_t q : graph_.FindPrimitives(name)) {
+        fits |= Fits(graph_.primitives()[q], sorts, parameters.back(), &any);
       }
-      continue;
     }
-    SortId any;
-    for (uint32_t q : graph_.FindPrimitives(name)) {
-      if (Fits(graph_.primitives()[q], sorts, parameters.back(), &any)) return p;
-    }
+    if (fits) candidates.push_back(p);
   }
-  Error(doc_.node(expr).begin, "no sort of functions fits '" + name + "' with " +
-                                   std::to_string(captured.size()) + " captured arguments");
-  return std::nullopt;
+  return candidates;
+}
+
+bool Compiler::NoFnFits(uint32_t offset, const std::string& name, size_t captured) {
+  return Error(offset, "no sort of functions fits '" + name + "' with " + std::to_string(captured) +
+                           " captured arguments");
 }
 
 std::optional<Compiler::Typed> Compiler::ActionFn(uint32_t expr, SortId wanted) {
@@ -70,10 +74,14 @@ std::optional<Compiler::Typed> Compiler::ActionFn(uint32_t expr, SortId wanted) 
     action.args.push_back(Operand::Constant(Value{arg->sort.index}));
     action.args.push_back(arg->operand);
   }
-  const std::optional<uint32_t> primitive = FindFn(expr, captured, wanted);
-  if (!primitive) return std::nullopt;
-  action.primitive = *primitive;
-  const Typed result = NewSlot(graph_.primitives()[*primitive].output);
+  const std::string& name = doc_.String(doc_.child(expr, 1));
+  const std::vector<uint32_t> candidates = FnCandidates(name, captured, wanted);
+  if (candidates.empty()) {
+    NoFnFits(doc_.node(expr).begin, name, captured.size());
+    return std::nullopt;
+  }
+  action.primitive = candidates[0];
+  const Typed result = NewSlot(graph_.primitives()[candidates[0]].output);
   action.result = result.operand.bits;
   actions_.push_back(std::move(action));
   return result;
@@ -91,8 +99,8 @@ std::optional<uint32_t> Compiler::QueryFn(uint32_t expr) {
   PendingPrimitive made;
   made.name = "unstable-fn";
   made.offset = offset;
-  made.args.push_back(constant(kString, graph_.String(doc_.String(doc_.child(expr, 1)))));
-  std::vector<SortId> captured;
+  made.fn_name = doc_.String(doc_.child(expr, 1));
+  made.args.push_back(constant(kString, graph_.String(made.fn_name)));
   for (uint32_t i = 2; i < doc_.node(expr).child_count; ++i) {
     const uint32_t child = doc_.child(expr, i);
     const std::optional<uint32_t> arg = QueryExpr(child);
@@ -101,22 +109,35 @@ std::optional<uint32_t> Compiler::QueryFn(uint32_t expr) {
         !SetSort(*arg, graph_.function(f).inputs[i - 2], doc_.node(child).begin)) {
       return std::nullopt;
     }
-    captured.push_back(nodes_[Root(*arg)].sort);
-    if (!captured.back().valid()) {
-      Error(doc_.node(child).begin, "the sort of this captured argument is not known here");
-      return std::nullopt;
-    }
-    made.args.push_back(constant(kUnit, Value{captured.back().index}));
+    // The index of its sort, which NarrowFn() fills in.
+    made.args.push_back(constant(kUnit, Value{0}));
     made.args.push_back(*arg);
   }
-  const std::optional<uint32_t> primitive = FindFn(expr, captured, SortId{});
-  if (!primitive) return std::nullopt;
-  made.output = NewNode(offset, graph_.primitives()[*primitive].output);
-  made.candidates = {*primitive};
-  made.resolved = true;
+  made.output = NewNode(offset);
   const uint32_t output = made.output;
   primitives_.push_back(std::move(made));
   return output;
+}
+
+bool Compiler::NarrowFn(PendingPrimitive& p, bool settle, bool* progress) {
+  std::vector<SortId> captured;
+  bool known = true;
+  for (size_t i = 2; i < p.args.size(); i += 2) {
+    captured.push_back(nodes_[Root(p.args[i])].sort);
+    known &= captured.back().valid();
+  }
+  p.candidates = FnCandidates(p.fn_name, captured, nodes_[Root(p.output)].sort);
+  if (p.candidates.empty()) return NoFnFits(p.offset, p.fn_name, captured.size());
+  if (p.candidates.size() > 1 && !settle) return true;
+  if (!nodes_[Root(p.output)].sort.valid()) *progress = true;
+  if (!SetSort(p.output, graph_.primitives()[p.candidates[0]].output, p.offset)) return false;
+  if (!known) return true;
+  for (size_t i = 2; i < p.args.size(); i += 2) {
+    nodes_[p.args[i - 1]].constant = Value{captured[(i - 2) / 2].index};
+  }
+  p.resolved = true;
+  *progress = true;
+  return true;
 }
 
 }  // namespace l3c::egraph

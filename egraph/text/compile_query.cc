@@ -77,6 +77,7 @@ std::optional<uint32_t> Compiler::QueryExpr(uint32_t expr) {
     }
     return node;
   }
+  if (!CheckNewName(expr)) return std::nullopt;
   const uint32_t node = NewNode(offset);
   variables_.emplace(name, node);
   variable_order_.push_back(name);
@@ -108,7 +109,7 @@ std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
   const FunctionId f = graph_.FindFunction(name);
   const auto overloads = graph_.FindPrimitives(name);
   if (!f.valid() && overloads.empty()) {
-    Error(doc_.node(head).begin, Unknown("function or primitive", name));
+    Error(doc_.node(head).begin, Unknown(NameKind::kCallable, name));
     return std::nullopt;
   }
   if (f.valid() && !CheckArity(expr, f, 0)) return std::nullopt;
@@ -262,7 +263,11 @@ bool Compiler::FinishQuery(Query* query) {
   }
   for (std::string_view name : variable_order_) {
     const uint32_t node = variables_.at(name);
-    names_.emplace(name, Typed{ToOperand(node), nodes_[Root(node)].sort});
+    const Operand operand = ToOperand(node);
+    names_.emplace(name, Typed{operand, nodes_[Root(node)].sort});
+    if (operand.is_constant) continue;
+    if (query->slot_names.size() <= operand.bits) query->slot_names.resize(operand.bits + 1);
+    if (query->slot_names[operand.bits].empty()) query->slot_names[operand.bits] = name;
   }
   if (pattern_root_) {
     root_ = {ToOperand(*pattern_root_), nodes_[Root(*pattern_root_)].sort};

@@ -11,7 +11,14 @@ namespace l3c::egraph {
 
 bool Loader::SortCommand(uint32_t n) {
   std::string_view name;
-  if (!Takes(n, 1, 2) || !NewSortName(Child(n, 1), &name)) return false;
+  if (Count(n) < 2) return Error(Offset(n), "expected (sort NAME)");
+  if (!NewSortName(Child(n, 1), &name)) return false;
+  if (Count(n) == 4 && IsOption(Child(n, 2)) && doc_.Text(Child(n, 2)) == ":internal-uf" &&
+      doc_.IsSymbol(Child(n, 3))) {
+    leaders_[graph_.DeclareSort(name)] = doc_.Text(Child(n, 3));
+    return true;
+  }
+  if (!Takes(n, 1, 2)) return false;
   if (Count(n) == 3) return ContainerSort(name, Child(n, 2));
   graph_.DeclareSort(name);
   return true;
@@ -26,8 +33,10 @@ bool Loader::ContainerSort(std::string_view name, uint32_t n) {
     return Error(Offset(n), "unknown container " + Quoted(Child(n, 0)) +
                                 "; Vec, Set, MultiSet, Map, Pair and UnstableFn are known");
   }
-  if (graph_.sort_count() >= kMaxSorts) {
-    return Error(Offset(n), "more than " + std::to_string(kMaxSorts) + " sorts");
+  if (graph_.sort_count() >= kMaxSorts || graph_.primitives().size() >= kMaxPrimitives) {
+    return Error(Offset(n), "too many sorts: no container can be declared after " +
+                                std::to_string(kMaxSorts) + " sorts, or " +
+                                std::to_string(kMaxPrimitives) + " primitives of containers");
   }
   if (kind == ContainerKind::kFn) return FnSort(name, n);
   const auto parameters = static_cast<uint32_t>(ContainerParameters(kind));
@@ -216,6 +225,9 @@ std::optional<Merge> Loader::ReadMerge(uint32_t expr, SortId output) {
   steps->actions.actions = compiler.TakeActions();
   steps->actions.slot_sorts = compiler.TakeSlotSorts();
   steps->result = merged->operand;
+  for (const Action& action : steps->actions.actions) {
+    if (action.kind == Action::Kind::kAdd) graph_.DeferUnions();
+  }
   const auto merge = [steps](EGraph& graph, Value old_value,
                              Value new_value) -> std::optional<Value> {
     ActionRunner runner(graph);
@@ -224,9 +236,9 @@ std::optional<Merge> Loader::ReadMerge(uint32_t expr, SortId output) {
     slots[1] = new_value.bits;
     if (!runner.Apply(steps->actions)) return std::nullopt;
     const Operand& result = steps->result;
-    return result.is_constant ? Value{result.bits}
-                              : graph.Canonical(steps->actions.slot_sorts[result.bits],
-                                                Value{slots[result.bits]});
+    return result.is_constant
+               ? Value{result.bits}
+               : graph.Canonical(steps->actions.slot_sorts[result.bits], Value{slots[result.bits]});
   };
   return Merge::Custom(merge, steps);
 }

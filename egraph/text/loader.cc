@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "egraph/text/suggest.h"
+
 namespace l3c::egraph {
 
 namespace {
@@ -28,6 +30,7 @@ std::string OneLine(std::string_view text) {
 }
 
 ProgramResult Loader::Load(std::string_view text) {
+  graph_.set_max_pool_bytes(options_.budget.max_bytes);
   if (text.size() > options_.max_bytes) {
     result_.status = {false, file_, 1, 1,
                       "the text is larger than " + std::to_string(options_.max_bytes) + " bytes"};
@@ -49,44 +52,66 @@ bool Loader::Error(uint32_t offset, std::string message) {
   return false;
 }
 
+struct Loader::CommandEntry {
+  std::string_view name;
+  bool (Loader::*carry_out)(uint32_t n);
+};
+
+const Loader::CommandEntry Loader::kCommands[] = {
+    {"birewrite", &Loader::BirewriteCommand},
+    {"check", &Loader::CheckCommand},
+    {"constructor", &Loader::ConstructorCommand},
+    {"datatype", &Loader::DatatypeCommand},
+    {"datatype*", &Loader::DatatypesCommand},
+    {"delete", &Loader::ActionCommand},
+    {"extract", &Loader::ExtractCommand},
+    {"fail", &Loader::FailCommand},
+    {"function", &Loader::FunctionCommand},
+    {"include", &Loader::IncludeCommand},
+    {"input", &Loader::InputCommand},
+    {"let", &Loader::LetCommand},
+    {"let-scheduler", &Loader::LetSchedulerCommand},
+    {"output", &Loader::OutputCommand},
+    {"panic", &Loader::ActionCommand},
+    {"pop", &Loader::PopCommand},
+    {"print-function", &Loader::PrintFunctionCommand},
+    {"print-size", &Loader::PrintSizeCommand},
+    {"print-stats", &Loader::PrintStatsCommand},
+    {"push", &Loader::PushCommand},
+    {"relation", &Loader::RelationCommand},
+    {"rewrite", &Loader::RewriteCommand},
+    {"rule", &Loader::RuleCommand},
+    {"ruleset", &Loader::RulesetCommand},
+    {"run", &Loader::RunCommand},
+    {"run-schedule", &Loader::RunScheduleCommand},
+    {"set", &Loader::ActionCommand},
+    {"sort", &Loader::SortCommand},
+    {"subsume", &Loader::ActionCommand},
+    {"union", &Loader::ActionCommand},
+    {"unstable-combined-ruleset", &Loader::CombinedRulesetCommand},
+};
+
 bool Loader::Command(uint32_t n) {
   if (!IsNonEmptyList(n) || !doc_.IsSymbol(Child(n, 0))) {
-    return Error(Offset(n), "expected a command");
+    return Error(Offset(n), "expected a command, such as (check (= a b))");
   }
   const std::string_view head = doc_.Text(Child(n, 0));
-  if (head == "sort") return SortCommand(n);
-  if (head == "datatype") return DatatypeCommand(n);
-  if (head == "datatype*") return DatatypesCommand(n);
-  if (head == "constructor") return ConstructorCommand(n);
-  if (head == "function") return FunctionCommand(n);
-  if (head == "relation") return RelationCommand(n);
-  if (head == "ruleset") return RulesetCommand(n);
-  if (head == "unstable-combined-ruleset") return CombinedRulesetCommand(n);
-  if (head == "rule") return RuleCommand(n);
-  if (head == "rewrite") return RewriteCommand(n, false);
-  if (head == "birewrite") return RewriteCommand(n, true);
-  if (head == "run") return RunCommand(n);
-  if (head == "run-schedule") return RunScheduleCommand(n);
-  if (head == "let") return LetCommand(n);
-  if (head == "check") return CheckCommand(n);
-  if (head == "fail") return FailCommand(n);
-  if (head == "extract") return ExtractCommand(n);
-  if (head == "print-size") return PrintSizeCommand(n);
-  if (head == "print-function") return PrintFunctionCommand(n);
-  if (head == "print-stats") return PrintStatsCommand(n);
-  if (head == "include") return IncludeCommand(n);
-  if (head == "input") return InputCommand(n);
-  if (head == "output") return OutputCommand(n);
-  if (head == "push") return PushCommand(n);
-  if (head == "pop") return PopCommand(n);
-  const bool known = head == "set" || head == "union" || head == "delete" || head == "subsume" ||
-                     head == "panic" || graph_.FindFunction(head).valid() ||
-                     !graph_.FindPrimitives(head).empty();
-  if (!known) {
-    return Error(Offset(n),
-                 "unknown command or function '" + std::string(head.substr(0, 80)) + "'");
+  for (const CommandEntry& command : kCommands) {
+    if (command.name == head) return (this->*command.carry_out)(n);
   }
-  return ActionCommand(n);
+  if (graph_.FindFunction(head).valid() || !graph_.FindPrimitives(head).empty()) {
+    return ActionCommand(n);
+  }
+  Suggestion suggestion(head);
+  for (const CommandEntry& command : kCommands) suggestion.Offer(command.name);
+  OfferFunctions(&suggestion);
+  return Error(Offset(n), "unknown command or function " + Quoted(Child(n, 0)) + suggestion.Text());
+}
+
+void Loader::OfferFunctions(Suggestion* suggestion) const {
+  for (uint32_t f = 0; f < graph_.function_count(); ++f) {
+    suggestion->Offer(graph_.function(FunctionId{f}).name);
+  }
 }
 
 bool Loader::Takes(uint32_t n, uint32_t low, uint32_t high) {
@@ -121,13 +146,19 @@ bool Loader::NewFunctionName(uint32_t n, std::string_view* name) {
   if (graph_.FindFunction(*name).valid() || primitive || *name == "=") {
     return Error(Offset(n), Quoted(n) + " is declared already");
   }
+  if (graph_.FindGlobal(*name) != nullptr) {
+    return Error(Offset(n), Quoted(n) + " is the name of a global");
+  }
   return true;
 }
 
 bool Loader::SortName(uint32_t n, SortId* sort) {
   if (!doc_.IsSymbol(n)) return Error(Offset(n), "expected a sort");
   *sort = graph_.FindSort(doc_.Text(n));
-  return sort->valid() || Error(Offset(n), "unknown sort " + Quoted(n));
+  if (sort->valid()) return true;
+  Suggestion suggestion(doc_.Text(n));
+  for (uint32_t s = 0; s < graph_.sort_count(); ++s) suggestion.Offer(graph_.sort(SortId{s}).name);
+  return Error(Offset(n), "unknown sort " + Quoted(n) + suggestion.Text());
 }
 
 bool Loader::SortList(uint32_t n, std::vector<SortId>* sorts) {

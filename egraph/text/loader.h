@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <ios>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,8 @@
 #include "egraph/text/sexp.h"
 
 namespace l3c::egraph {
+
+class Suggestion;
 
 // The text of an expression on one line, cut where it gets long.
 std::string OneLine(std::string_view text);
@@ -41,9 +44,12 @@ class Loader {
   uint32_t Child(uint32_t n, uint32_t i) const { return doc_.child(n, i); }
   bool IsNonEmptyList(uint32_t n) const { return doc_.IsList(n) && Count(n) != 0; }
   std::string Quoted(uint32_t n) const { return "'" + OneLine(doc_.Text(n)) + "'"; }
+  struct CommandEntry;
+  static const CommandEntry kCommands[];
   bool Command(uint32_t n);
 
   // --- Names and options
+  void OfferFunctions(Suggestion* suggestion) const;
   bool Takes(uint32_t n, uint32_t low, uint32_t high);
   bool NewName(uint32_t n, std::string_view* name);
   bool NewSortName(uint32_t n, std::string_view* name);
@@ -54,6 +60,7 @@ class Loader {
   bool OptionValue(uint32_t n, uint32_t* i, uint32_t* value);
 
   // --- Declarations
+  // (sort NAME [(CONTAINER SORT...)] [:internal-uf CONSTRUCTOR])
   bool SortCommand(uint32_t n);
   // (Vec i64)
   bool ContainerSort(std::string_view name, uint32_t n);
@@ -89,14 +96,19 @@ class Loader {
   void AddRule(uint32_t n, const RuleOptions& options, std::string name, Query query,
                Compiler& compiler);
   bool RuleCommand(uint32_t n);
-  bool RewriteCommand(uint32_t n, bool both_ways);
+  bool RewriteCommand(uint32_t n) { return Rewrite(n, false); }
+  bool BirewriteCommand(uint32_t n) { return Rewrite(n, true); }
+  bool Rewrite(uint32_t n, bool both_ways);
   bool OneWay(uint32_t n, uint32_t from, uint32_t to, const RuleOptions& options, std::string name);
 
   // --- Running
   bool FinishRun(uint32_t n, const Schedule& schedule);
   bool ReadQuery(uint32_t n, uint32_t first, Query* query);
-  // (run [RULESET] [N] [:until FACT...])
-  std::optional<Schedule> ReadRun(uint32_t n);
+  // (run [RULESET] [N] [:until FACT...]), from child `first` on.
+  std::optional<Schedule> ReadRun(uint32_t n, SchedulerId scheduler = {}, uint32_t first = 1);
+  std::optional<Schedule> ReadRunWith(uint32_t n);
+  bool LetSchedulerCommand(uint32_t n);
+  // The ruleset named by `n`, or an error.
   std::optional<RulesetId> ReadRuleset(uint32_t n);
   std::optional<Schedule> ReadSchedule(uint32_t n);
   bool RunCommand(uint32_t n);
@@ -111,10 +123,18 @@ class Loader {
 
   // --- Asking
   bool CheckCommand(uint32_t n);
+  bool CheckFailed(uint32_t n);
+  std::optional<bool> Holds(uint32_t n, uint32_t first, uint32_t last);
+  std::string ValueInGraph(uint32_t expr);
   bool FailCommand(uint32_t n);
   // Costs of the graph as it is; kept while it stays the same.
   const TermExtractor& Terms();
   bool ExtractCommand(uint32_t n);
+  // Keeps what a command has printed, within the limit of all.
+  bool Print(uint32_t n, Printed printed);
+  size_t OutputLeft() const { return options_.max_output - output_; }
+  // The class to extract in place of `value`; itself but for sorts with `:internal-uf`.
+  Value Leader(SortId sort, Value value) const;
 
   // --- Printing
   bool FunctionName(uint32_t n, FunctionId* f);
@@ -143,7 +163,9 @@ class Loader {
   static constexpr size_t kMaxPushed = 100;
   static constexpr size_t kMaxIncludes = 50;
   // Values nest as deep as container sorts do, and reading them recurses.
-  static constexpr size_t kMaxSorts = 10000;
+  static constexpr size_t kMaxSorts = 2000;
+  // Those that apply functions come for every three sorts that fit.
+  static constexpr size_t kMaxPrimitives = 1000000;
 
   EGraph& graph_;
   const std::string file_;
@@ -151,7 +173,11 @@ class Loader {
   Document doc_;
   ProgramResult result_;
   std::vector<EGraph> saved_;
-  size_t depth_ = 0;  // files that include this one
+  std::vector<size_t> extracted_at_push_;
+  // Of sorts with `:internal-uf`: the constructor that says, for a class, which one to extract.
+  std::map<SortId, std::string> leaders_;
+  size_t depth_ = 0;   // files that include this one
+  size_t output_ = 0;  // bytes printed
   std::optional<TermExtractor> terms_;
   uint64_t terms_version_ = 0;
 };

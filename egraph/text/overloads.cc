@@ -61,10 +61,16 @@ bool Compiler::Narrow(PendingPrimitive& p, bool* progress) {
 }
 
 bool Compiler::ResolvePrimitives() {
-  for (bool progress = true; progress;) {
-    progress = false;
-    for (PendingPrimitive& p : primitives_) {
-      if (!p.resolved && !Narrow(p, &progress)) return false;
+  // Where nothing else settles which sort of functions a value has, the first that fits is taken.
+  for (bool settle : {false, true}) {
+    for (bool progress = true; progress;) {
+      progress = false;
+      for (PendingPrimitive& p : primitives_) {
+        if (p.resolved) continue;
+        const bool fine = p.fn_name.empty() ? Narrow(p, &progress) : NarrowFn(p, settle, &progress);
+        if (!fine) return false;
+        if (settle && progress) break;
+      }
     }
   }
   for (const PendingPrimitive& p : primitives_) {
@@ -128,7 +134,7 @@ std::optional<Compiler::Typed> Compiler::ActionPrimitive(uint32_t expr, SortId w
   if (name == "unstable-fn") return ActionFn(expr, wanted);
   const auto overloads = graph_.FindPrimitives(name);
   if (overloads.empty()) {
-    Error(doc_.node(doc_.child(expr, 0)).begin, Unknown("function or primitive", name));
+    Error(doc_.node(doc_.child(expr, 0)).begin, Unknown(NameKind::kCallable, name));
     return std::nullopt;
   }
   if (given > EGraph::kMaxArity) {

@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "egraph/text/suggest.h"
+
 namespace l3c::egraph {
 
 namespace {
@@ -42,6 +44,28 @@ const TermExtractor& Loader::Terms() {
   return *terms_;
 }
 
+Value Loader::Leader(SortId sort, Value value) const {
+  const auto named = leaders_.find(sort);
+  if (named == leaders_.end()) return value;
+  const FunctionId f = graph_.FindFunction(named->second);
+  if (!f.valid() || graph_.function(f).inputs != std::vector{sort, sort}) return value;
+  Value leader = value;
+  graph_.ForEachRow(f, [&](const Row& row) {
+    if (row.arg(0) == value) leader = row.arg(1);
+  });
+  return leader;
+}
+
+bool Loader::Print(uint32_t n, Printed printed) {
+  if (printed.text.size() > OutputLeft()) {
+    return Error(Offset(n),
+                 "the program prints more than " + std::to_string(options_.max_output) + " bytes");
+  }
+  output_ += printed.text.size();
+  result_.printed.push_back(std::move(printed));
+  return true;
+}
+
 bool Loader::ExtractCommand(uint32_t n) {
   EGraph::Global value;
   EGraph::Global count{kI64, graph_.I64(0)};
@@ -50,7 +74,8 @@ bool Loader::ExtractCommand(uint32_t n) {
   if (count.sort != kI64 || graph_.AsI64(count.value) < 0) {
     return Error(Offset(Child(n, 2)), "expected a number of variants");
   }
-  value.value = graph_.Canonical(value.sort, value.value);
+  value.value = Leader(value.sort, graph_.Canonical(value.sort, value.value));
+  if (graph_.sort(value.sort).is_equality) result_.extracted.push_back(value.value);
   const std::optional<uint64_t> cost = Terms().Cost(value.sort, value.value);
   if (!cost) return Error(Offset(n), "no term of finite cost to extract");
   Printed printed;
@@ -58,7 +83,7 @@ bool Loader::ExtractCommand(uint32_t n) {
     printed.kind = Printed::Kind::kVariants;
     printed.text = "(\n";
     for (const TermExtractor::Variant& v :
-         Terms().Variants(value.sort, value.value, static_cast<size_t>(variants))) {
+         Terms().Variants(value.sort, value.value, static_cast<size_t>(variants), OutputLeft())) {
       printed.text += "   " + v.text + "\n";
     }
     printed.text += ")\n";
@@ -68,13 +93,15 @@ bool Loader::ExtractCommand(uint32_t n) {
     printed.cost = *cost;
     printed.text = *text + "\n";
   }
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 bool Loader::FunctionName(uint32_t n, FunctionId* f) {
   *f = doc_.IsSymbol(n) ? graph_.FindFunction(doc_.Text(n)) : FunctionId{};
-  return f->valid() || Error(Offset(n), "unknown function " + Quoted(n));
+  if (f->valid()) return true;
+  Suggestion suggestion(doc_.Text(n));
+  OfferFunctions(&suggestion);
+  return Error(Offset(n), "unknown function " + Quoted(n) + suggestion.Text());
 }
 
 bool Loader::PrintSizeCommand(uint32_t n) {
@@ -85,8 +112,7 @@ bool Loader::PrintSizeCommand(uint32_t n) {
     if (!FunctionName(Child(n, 1), &f)) return false;
     printed.sizes.emplace_back(graph_.function(f).name, graph_.LiveRows(f));
     printed.text = std::to_string(graph_.LiveRows(f)) + "\n";
-    result_.printed.push_back(std::move(printed));
-    return true;
+    return Print(n, std::move(printed));
   }
   printed.kind = Printed::Kind::kSizes;
   for (uint32_t f = 0; f < graph_.function_count(); ++f) {
@@ -102,8 +128,7 @@ bool Loader::PrintSizeCommand(uint32_t n) {
     printed.text += name + " " + std::to_string(size) + ")";
   }
   printed.text += ")\n";
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 std::string Loader::CsvField(const std::string& text) {
@@ -151,26 +176,29 @@ bool Loader::PrintFunctionCommand(uint32_t n) {
   printed.kind = Printed::Kind::kFunction;
   if (!csv) printed.text = "(\n";
   graph_.ForEachRow(f, [&](const Row& row) {
-    if (most-- <= 0) return;
-    const std::string output =
-        function.output == kUnit ? "" : text_of(function.output, row.output());
+    if (most-- <= 0 || printed.text.size() > OutputLeft()) return;
+    // A fact of a relation is its own value.
+    const bool relation = function.kind == FunctionKind::kRelation;
+    const bool has_value = relation || function.output != kUnit;
+    const std::string output = relation    ? terms.RowText(f, row)
+                               : has_value ? text_of(function.output, row.output())
+                                           : "";
     if (csv) {
       printed.text += CsvField(function.name);
       for (uint32_t a = 0; a < row.size(); ++a) {
         printed.text += ',' + CsvField(text_of(function.inputs[a], row.arg(a)));
       }
-      if (function.output != kUnit) printed.text += ',' + CsvField(output);
+      if (has_value) printed.text += ',' + CsvField(output);
       printed.text += '\n';
       return;
     }
     printed.text += "   " + terms.RowText(f, row);
-    if (function.output != kUnit) printed.text += " -> " + output;
+    if (has_value) printed.text += " -> " + output;
     printed.text += '\n';
   });
   if (!csv) printed.text += ")\n";
   if (file != Id<void>::kNone) return WriteFile(file, printed.text, std::ios::trunc);
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 bool Loader::PrintStatsCommand(uint32_t n) {
@@ -184,8 +212,7 @@ bool Loader::PrintStatsCommand(uint32_t n) {
   printed.kind = Printed::Kind::kStatistics;
   printed.text = StatisticsText(graph_, result_.reports);
   if (file != Id<void>::kNone) return WriteFile(file, printed.text, std::ios::trunc);
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 }  // namespace l3c::egraph

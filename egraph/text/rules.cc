@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "egraph/text/suggest.h"
+
 namespace l3c::egraph {
 
 bool Loader::RulesetCommand(uint32_t n) {
@@ -53,10 +55,9 @@ bool Loader::ReadRuleOptions(uint32_t n, uint32_t i, bool rewrite, RuleOptions* 
     uint32_t value = 0;
     if (name == ":ruleset") {
       if (!OptionValue(n, &i, &value)) return false;
-      options->ruleset = doc_.IsSymbol(value) ? graph_.FindRuleset(doc_.Text(value)) : RulesetId{};
-      if (!options->ruleset.valid()) {
-        return Error(Offset(value), "unknown ruleset " + Quoted(value));
-      }
+      const std::optional<RulesetId> ruleset = ReadRuleset(value);
+      if (!ruleset) return false;
+      options->ruleset = *ruleset;
       if (graph_.IsCombined(options->ruleset)) {
         return Error(Offset(value), "a combined ruleset has no rules of its own");
       }
@@ -77,7 +78,17 @@ bool Loader::ReadRuleOptions(uint32_t n, uint32_t i, bool rewrite, RuleOptions* 
       if (!doc_.IsList(value)) return Error(Offset(value), "expected a list of facts");
       options->when = value;
     } else {
-      return Error(Offset(option), "unknown option " + Quoted(option));
+      Suggestion suggestion(name);
+      for (std::string_view known : {":ruleset", ":name", ":numerics", ":no-decomp"}) {
+        suggestion.Offer(known);
+      }
+      for (std::string_view known : {":when", ":subsume"}) {
+        if (rewrite) suggestion.Offer(known);
+      }
+      for (std::string_view known : {":naive", ":unsafe-seminaive"}) {
+        if (!rewrite) suggestion.Offer(known);
+      }
+      return Error(Offset(option), "unknown option " + Quoted(option) + suggestion.Text());
     }
   }
   return true;
@@ -123,7 +134,7 @@ bool Loader::RuleCommand(uint32_t n) {
   return true;
 }
 
-bool Loader::RewriteCommand(uint32_t n, bool both_ways) {
+bool Loader::Rewrite(uint32_t n, bool both_ways) {
   if (Count(n) < 3) return Error(Offset(n), "expected (rewrite LEFT RIGHT)");
   RuleOptions options;
   if (!ReadRuleOptions(n, 3, true, &options)) return false;

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "egraph/egraph.h"
 #include "egraph/program.h"
@@ -41,8 +42,8 @@ TEST(Language, RowsOfAFunction) {
     (print-function near 1)
     (print-function name)
     (print-function name :mode csv))"),
-            "(\n   (near (N 1) 7)\n   (near (N 2) 8)\n)\n"
-            "(\n   (near (N 1) 7)\n)\n"
+            "(\n   (near (N 1) 7) -> (near (N 1) 7)\n   (near (N 2) 8) -> (near (N 2) 8)\n)\n"
+            "(\n   (near (N 1) 7) -> (near (N 1) 7)\n)\n"
             "(\n   (name (N 1)) -> \"a,\\\"b\\\"\"\n)\n"
             "name,(N 1),\"\"\"a,\\\"\"b\\\"\"\"\"\"\n");
 }
@@ -64,9 +65,8 @@ TEST(Language, ExtractsByTreeCost) {
             "(\n   (Pair (Leaf 1) (Leaf 2))\n   (Dear (Free))\n)\n"
             "(\n   (Pair (Leaf 1) (Leaf 2))\n)\n3.5\n\"q\\\"\"\n(Pair (Leaf 1) (Leaf 2))\n");
   EGraph graph;
-  const ProgramResult result =
-      LoadProgram(graph, "(datatype T (Leaf i64) (F T T :cost 3)) (extract (F (Leaf 1) (Leaf 2)))",
-                  "t.egg");
+  const ProgramResult result = LoadProgram(
+      graph, "(datatype T (Leaf i64) (F T T :cost 3)) (extract (F (Leaf 1) (Leaf 2)))", "t.egg");
   ASSERT_TRUE(result.ok());
   EXPECT_EQ(result.printed[0].cost, 7u);  // 3, and for each leaf one and one for its number
   EXPECT_EQ(Output("(datatype T (A)) (constructor N () T :unextractable) (extract (N))"),
@@ -171,7 +171,8 @@ TEST(Language, ChecksSeeSubsumedTerms) {
 }
 
 TEST(Language, FailTakesAnyError) {
-  EXPECT_EQ(Output("(fail (nothing)) (fail (let x)) (fail (check (= 1 2))) (fail (panic \"p\"))"), "");
+  EXPECT_EQ(Output("(fail (nothing)) (fail (let x)) (fail (check (= 1 2))) (fail (panic \"p\"))"),
+            "");
 }
 
 TEST(Language, UntilStopsItsRunAlone) {
@@ -184,6 +185,109 @@ TEST(Language, UntilStopsItsRunAlone) {
     (run-schedule (repeat 10 (run ra :until (a 2)) (run rb)))
     (print-size a) (print-size b))"),
             "3\n6\n");
+}
+
+TEST(Language, AFailedCheckNamesTheFactAndBothSides) {
+  constexpr char kGraph[] =
+      "(datatype T (N i64) (Add T T)) (function f (i64) i64 :merge new) (relation r (i64))\n"
+      "(set (f 1) 2) (r 1) (r 5) (let $x (Add (N 1) (N 2))) (union $x (N 3)) (N 4)\n";
+  const auto check = [&](const std::string& facts) {
+    return Output(kGraph + ("(check " + facts + ")"));
+  };
+  EXPECT_EQ(check("(r 1) (r 7) (r 5)"), "t.egg:3:14: error: check failed: no match for '(r 7)'");
+  EXPECT_EQ(check("(= (f 1) 3)"),
+            "t.egg:3:8: error: check failed: no match for '(= (f 1) 3)'; '(f 1)' is 2");
+  EXPECT_EQ(
+      check("(= (f 9) 3)"),
+      "t.egg:3:8: error: check failed: no match for '(= (f 9) 3)'; '(f 9)' is not in the e-graph");
+  EXPECT_EQ(
+      check("(= (N 4) (Add (N 1) (N 2)))"),
+      "t.egg:3:8: error: check failed: no match for '(= (N 4) (Add (N 1) (N 2)))'; '(N 4)' is "
+      "(N 4); '(Add (N 1) (N 2))' is (N 3)");
+  EXPECT_EQ(
+      check("(r a) (= (f a) b) (r b)"),
+      "t.egg:3:26: error: check failed: no match for '(r b)', which holds alone, together with "
+      "the facts before it");
+  EXPECT_EQ(
+      check("(= a b) (r a) (= b 7)"),
+      "t.egg:3:22: error: check failed: no match for '(= b 7)', which holds alone, together with "
+      "the facts before it");
+}
+
+TEST(Language, UnknownNamesComeWithTheClosestOne) {
+  constexpr char kGraph[] =
+      "(datatype Math (Number i64)) (ruleset simplify) (let $value (Number 1))\n";
+  const std::pair<const char*, const char*> cases[] = {
+      {"(chekc (Number 1))", "unknown command or function 'chekc'; did you mean 'check'?"},
+      {"(Numbr 1)", "unknown command or function 'Numbr'; did you mean 'Number'?"},
+      {"(sort V (Vec Mtah))", "unknown sort 'Mtah'; did you mean 'Math'?"},
+      {"(run simplfy 2)", "unknown ruleset 'simplfy'; did you mean 'simplify'?"},
+      {"(rule () () :rulset simplify)", "unknown option ':rulset'; did you mean ':ruleset'?"},
+      {"(check (= $value (Nmber 1)))",
+       "unknown function or primitive 'Nmber'; did you mean 'Number'?"},
+      {"(extract $valeu)", "unknown variable '$valeu'; did you mean '$value'?"},
+      {"(print-size Numer)", "unknown function 'Numer'; did you mean 'Number'?"},
+      {"(set (Unrelated 1) 2)", "unknown function 'Unrelated'"},
+  };
+  for (const auto& [text, message] : cases) {
+    const std::string output = Output(std::string(kGraph) + text);
+    EXPECT_TRUE(output.ends_with(message)) << output;
+    EXPECT_EQ(output.rfind("t.egg:2:", 0), 0u) << output;
+  }
+}
+
+TEST(Language, NamesAreNotTakenTwice) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"(let Wrap 3)", "'Wrap' is the name of a function"},
+      {"(let $a 3)", "'$a' is bound already"},
+      {"(relation $a ())", "'$a' is the name of a global"},
+      {"(rule ((Wrap 1)) ((let Wrap 2)))",
+       "variable 'Wrap' has the name of a function; give it another"},
+      {"(rule ((Wrap a)) ())",
+       "variable 'a' has the name of a global, with or without its '$'; give it another"},
+      {"(rule ((Wrap 1)) ((let $a 2)))",
+       "variable '$a' has the name of a global, with or without its '$'; give it another"},
+      {"(rule ((Wrap 1)) ((let z 2) (let z 2)))", "'z' is bound already"},
+      {"(check (= Wrap 1))", "variable 'Wrap' has the name of a function; give it another"},
+  };
+  for (const auto& [text, message] : cases) {
+    const std::string output =
+        Output(std::string("(datatype S (Wrap i64)) (let $a (Wrap 1))") + text);
+    EXPECT_TRUE(output.ends_with(message)) << output;
+  }
+}
+
+// In the step that unites x with y, (Neg (Neg x)) is stored under classes that are no longer their
+// own; subsuming and deleting must find it all the same.
+TEST(Language, RowsAreSubsumedAndDeletedAsTheyWereMatched) {
+  EXPECT_EQ(Output(R"(
+    (datatype T (A) (B) (F T) (G T) (Seen T))
+    (ruleset later)
+    (relation start ()) (start)
+    (rule ((start)) ((union (A) (B))))
+    (rule ((= e (F x))) ((union x (B)) (subsume (F x))))
+    (rule ((G x)) ((delete (G x))))
+    (rule ((F x)) ((Seen x)) :ruleset later)
+    (rule ((G x)) ((Seen x)) :ruleset later)
+    (B) (F (A)) (F (B)) (G (A)) (G (B))
+    (run 1)
+    (run later 1)
+    (print-size F) (print-size G) (print-size Seen))"),
+            "1\n0\n0\n");
+}
+
+// Two values set in one step are merged although the step also unites them, whatever comes first.
+TEST(Language, MergesThatBuildTermsDoNotSeeTheUnionsOfTheirStep) {
+  for (const char* rules : {"(rule ((go)) ((union (A) (B)) (set (f) (B))))",
+                            "(rule ((go)) ((set (f) (B)) (union (A) (B))))"}) {
+    EXPECT_EQ(Output(std::string(R"(
+      (datatype T (A) (B) (Join T T))
+      (function f () T :merge (Join old new))
+      (relation go ()) (go)
+      (set (f) (A)) (B))") +
+                     rules + "(run 1) (print-size Join)"),
+              "1\n");
+  }
 }
 
 TEST(Language, FunctionsAsValues) {
@@ -231,8 +335,9 @@ TEST(Language, FunctionsOfFunctionsStopAtADepth) {
 class Files : public testing::Test {
  protected:
   void SetUp() override {
-    directory_ = std::filesystem::path(testing::TempDir()) /
-                 ("egg_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
+    directory_ =
+        std::filesystem::path(testing::TempDir()) /
+        ("egg_" + std::string(testing::UnitTest::GetInstance()->current_test_info()->name()));
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_);
     options_.directory = directory_.string();
@@ -254,7 +359,8 @@ class Files : public testing::Test {
 TEST_F(Files, AreReadAndWritten) {
   Write("edges.tsv", "1\t2\n2\t 3 \n\n");
   Write("names.tsv", "1\tone\n2\t\"two\"\n");
-  Write("rules.egg", "(relation path (i64 i64))\n(rule ((edge x y)) ((path x y)))\n(print-size edge)");
+  Write("rules.egg",
+        "(relation path (i64 i64))\n(rule ((edge x y)) ((path x y)))\n(print-size edge)");
   EXPECT_EQ(Output(R"(
     (relation edge (i64 i64))
     (input edge "edges.tsv")
@@ -269,7 +375,7 @@ TEST_F(Files, AreReadAndWritten) {
     (output "terms.txt" (B)))",
                    options_),
             "2\n");
-  EXPECT_EQ(Read("rows.txt"), "(\n   (edge 1 2)\n   (edge 2 3)\n)\n");
+  EXPECT_EQ(Read("rows.txt"), "(\n   (edge 1 2) -> (edge 1 2)\n   (edge 2 3) -> (edge 2 3)\n)\n");
   EXPECT_EQ(Read("terms.txt"), "(A (B))\n7\n(B)\n");
 }
 
@@ -281,20 +387,23 @@ TEST_F(Files, ThatAreWrongAreErrors) {
   EXPECT_NE(Output(relation + "(input edge \"bad.tsv\")", options_)
                 .find("bad.tsv' line 2: expected 2 columns of 'edge'"),
             std::string::npos);
-  EXPECT_NE(Output(relation + "(input edge \"none.tsv\")", options_).find("t.egg:1:39: error: cannot read"),
+  EXPECT_NE(Output(relation + "(input edge \"none.tsv\")", options_)
+                .find("t.egg:1:39: error: cannot read"),
             std::string::npos);
   EXPECT_NE(Output("(include \"bad.egg\")", options_).find("bad.egg:2:2: error: unknown command"),
             std::string::npos);
-  EXPECT_NE(Output("(include \"loop.egg\")", options_).find("files include each other deeper than 50"),
-            std::string::npos);
+  EXPECT_NE(
+      Output("(include \"loop.egg\")", options_).find("files include each other deeper than 50"),
+      std::string::npos);
   EXPECT_EQ(Output("(include \"rules.egg\")"),
             "t.egg:1:10: error: this program may not read or write files");
 }
 
 TEST(Language, PartsOfARuleThatShareLittleAreNotMultiplied) {
-  // Eight kinds of 200 rows each, tied together only by the list at the end: a join that goes through
-  // the kinds first would meet 200^8 combinations.
-  std::string text = "(datatype* (K (Kind i64 i64)) (E (Op K L)) (L (Nil) (Cons E L)))\n(relation hit ())\n";
+  // Eight kinds of 200 rows each, tied together only by the list at the end: a join that goes
+  // through the kinds first would meet 200^8 combinations.
+  std::string text =
+      "(datatype* (K (Kind i64 i64)) (E (Op K L)) (L (Nil) (Cons E L)))\n(relation hit ())\n";
   std::string facts = "(rule (", chain = "(Nil)";
   for (int i = 0; i < 8; ++i) {
     const std::string e = "e" + std::to_string(i);
@@ -304,8 +413,9 @@ TEST(Language, PartsOfARuleThatShareLittleAreNotMultiplied) {
   text += facts + ") ((hit)))\n";
   for (int i = 0; i < 200; ++i) {
     const std::string n = std::to_string(i);
-    text += "(Op (Kind " + n + " 0) " + (i == 0 ? "(Nil)" : "(Cons (Op (Kind " + std::to_string(i - 1) +
-            " 1) (Nil)) (Nil))") + ")\n";
+    text += "(Op (Kind " + n + " 0) " +
+            (i == 0 ? "(Nil)" : "(Cons (Op (Kind " + std::to_string(i - 1) + " 1) (Nil)) (Nil))") +
+            ")\n";
   }
   EGraph graph;
   ProgramOptions options;

@@ -84,6 +84,61 @@ TEST(Serialize, AViewHasTheSameOptimum) {
   EXPECT_NE(dot.find("style=filled"), std::string::npos);
 }
 
+// From text to JSON and back: what is cheapest stays so, also through containers.
+TEST(Serialize, ContainersBecomeENodes) {
+  EGraph graph;
+  const ProgramResult loaded = LoadProgram(graph, R"(
+    (datatype* (T (Leaf i64) (Of V) (Dear T :cost 9)) (sort V (Vec T)) (sort W (Vec V)))
+    (constructor Deep (W String) T :cost 2)
+    (let $x (Deep (vec-of (vec-of (Leaf 1) (Leaf 2)) (vec-empty)) "s"))
+    (let $y (Dear $x)) (union (Leaf 2) (Dear (Leaf 7)))
+    (extract $y)
+    (push) (extract $x) (pop))",
+                                           "t.egg");
+  ASSERT_TRUE(loaded.ok()) << loaded.status.ToString();
+  ASSERT_EQ(loaded.extracted.size(), 1u);
+  const EGraphView view(graph);
+  const DeclaredCosts costs;
+  const Extractor extractor(view, costs, Objective::Single(0));
+  const std::vector<ClassRef> roots{view.ClassOf(loaded.extracted[0])};
+  const std::string json = WriteSerialized(Serialize(extractor, roots));
+  const SerializedResult read = ReadSerialized(json, "view.json");
+  ASSERT_TRUE(read.ok()) << read.error;
+  EXPECT_EQ(WriteSerialized(read.graph).size(), json.size());
+  const SerializedProblem problem = ProblemOf(read.graph);
+  // Dear and Deep, and two leaves; literals and containers cost nothing here.
+  const ExactSolution exact = SolveExact(problem.graph, problem.prices, problem.roots);
+  EXPECT_EQ(exact.cost, 9 + 2 + 1 + 1);
+  size_t vectors = 0;
+  for (const SerializedNode& node : read.graph.nodes) vectors += node.op == "vec-of";
+  EXPECT_EQ(vectors, 3u);
+}
+
+// A chain of 10^5 e-nodes (10^6 by hand: l3c egraph extract), and a class that holds only itself.
+TEST(Serialize, DeepAndCyclicGraphs) {
+  constexpr uint32_t kDepth = 100000;
+  SerializedGraph graph;
+  for (uint32_t i = 0; i <= kDepth; ++i) {
+    SerializedNode node;
+    node.id = std::to_string(i);
+    node.op = "S";
+    node.cls = i;
+    if (i != kDepth) node.children = {i + 1};
+    graph.nodes.push_back(node);
+    graph.classes.push_back({"c" + std::to_string(i), ""});
+  }
+  graph.roots = {0};
+  const SerializedResult read = ReadSerialized(WriteSerialized(graph), "deep.json");
+  ASSERT_TRUE(read.ok()) << read.error;
+  SerializedProblem problem = ProblemOf(read.graph);
+  EXPECT_EQ(PlainTree(problem.graph, problem.prices, problem.roots).dag_cost, kDepth + 1);
+  EXPECT_EQ(SolveExact(problem.graph, problem.prices, problem.roots).cost, kDepth + 1);
+  graph.nodes.back().children = {0};
+  problem = ProblemOf(graph);
+  EXPECT_FALSE(PlainTree(problem.graph, problem.prices, problem.roots).feasible);
+  EXPECT_FALSE(SolveExact(problem.graph, problem.prices, problem.roots).feasible);
+}
+
 TEST(Serialize, BadFilesAreRefused) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "parse error"},

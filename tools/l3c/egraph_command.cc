@@ -1,9 +1,16 @@
 // l3c egraph run: carries out a program of the e-graph's text language.
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
+#include <string>
+#include <vector>
 
+#include "egraph/extract/extract.h"
 #include "egraph/program.h"
+#include "egraph/serialize.h"
+#include "egraph/view.h"
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/files.h"
@@ -25,7 +32,9 @@ Json PrintedAsJson(const egraph::Printed& printed) {
     case Kind::kSizes: {
       Json sizes = Json::object();
       for (const auto& [name, size] : printed.sizes) sizes[name] = size;
-      return {{"event", printed.kind == Kind::kSize ? "size" : "sizes"}, {"sizes", sizes}};
+      return {{"event", printed.kind == Kind::kSize ? "size" : "sizes"},
+              {"sizes", sizes},
+              {"text", printed.text}};
     }
     case Kind::kTerm:
       return {{"event", "extract"}, {"cost", printed.cost}, {"text", printed.text}};
@@ -45,9 +54,42 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
               << " steps, " << report.matches << " matches, " << report.rows << " rows, "
               << report.bytes << " bytes\n";
     for (const egraph::RuleReport& rule : report.rules) {
-      std::cerr << "  " << rule.matches << " matches of " << graph.DescribeRule(rule.rule) << "\n";
+      std::cerr << "  " << rule.matches << " matches, " << rule.rows << " rows";
+      if (rule.bans != 0) std::cerr << ", " << rule.bans << " bans";
+      std::cerr << " of " << graph.DescribeRule(rule.rule) << "\n";
     }
   }
+}
+
+// The e-graph as egraph-serialize's JSON and as a drawing. Its roots are what the program
+// extracted, or, where it extracted nothing, its globals in the order of their names.
+bool WriteGraph(const egraph::EGraph& graph, const egraph::ProgramResult& result,
+                const Options& options) {
+  const egraph::EGraphView view(graph);
+  const egraph::DeclaredCosts costs;
+  const egraph::Extractor extractor(view, costs, egraph::Objective::Single(0));
+  std::vector<egraph::Value> values = result.extracted;
+  if (values.empty()) {
+    std::map<std::string, egraph::Value> globals;
+    graph.ForEachGlobal([&](std::string_view name) {
+      const egraph::EGraph::Global& global = *graph.FindGlobal(name);
+      if (graph.sort(global.sort).is_equality) globals.emplace(name, global.value);
+    });
+    for (const auto& [name, value] : globals) values.push_back(value);
+  }
+  std::vector<egraph::ClassRef> roots;
+  for (egraph::Value value : values) {
+    const egraph::ClassRef root = view.ClassOf(graph.Find(value));
+    if (root.valid() && std::find(roots.begin(), roots.end(), root) == roots.end()) {
+      roots.push_back(root);
+    }
+  }
+  const egraph::SerializedGraph serialized = egraph::Serialize(extractor, roots);
+  if (!options.to_json.empty() &&
+      !WriteFile(options.to_json, egraph::WriteSerialized(serialized))) {
+    return false;
+  }
+  return options.dot.empty() || WriteFile(options.dot, egraph::WriteDot(serialized));
 }
 
 }  // namespace
@@ -70,6 +112,7 @@ int EGraphRun(const Options& options) {
   budget.max_matches = options.max_matches.value_or(kUnbounded);
   budget.max_iterations = options.max_iterations.value_or(budget.max_iterations);
   budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
+  budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
   const egraph::ProgramResult result = egraph::LoadProgram(graph, text, options.file, program);
   for (const egraph::Printed& printed : result.printed) {
     if (options.json) {
@@ -82,16 +125,25 @@ int EGraphRun(const Options& options) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {
       std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
                 << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
+      for (const egraph::RuleReport& rule : report.Heaviest(3)) {
+        std::cerr << "  " << rule.matches << " matches, " << rule.rows
+                  << " rows: " << graph.DescribeRule(rule.rule) << "\n";
+      }
     }
   }
   if (options.stats) PrintStatistics(graph, result);
   if (options.json) {
-    Json done{{"event", "done"}, {"ok", result.ok()}, {"rows", graph.RowCount()},
-              {"nodes", graph.NodeCount()}, {"bytes", graph.Bytes()}};
+    Json done{{"event", "done"},
+              {"ok", result.ok()},
+              {"rows", graph.RowCount()},
+              {"nodes", graph.NodeCount()},
+              {"bytes", graph.Bytes()}};
     if (!result.ok()) done["error"] = result.status.ToString();
     std::cout << Line(done) << "\n";
   }
   if (!result.ok()) std::cerr << result.status.ToString() << "\n";
+  const bool wanted = !options.to_json.empty() || !options.dot.empty();
+  if (result.ok() && wanted && !WriteGraph(graph, result, options)) return 1;
   return result.ok() && std::cout.flush() ? 0 : 1;
 }
 

@@ -213,12 +213,15 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_run->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
   egraph_run->add_flag("--stats", options.stats, "Each run's steps and matches, to standard error");
   egraph_run->add_option("--threads", options.threads,
-                         "Threads to search with; never changes a result (today one is used)")
+                         "Threads to search with (default: one); never changes a result")
       ->check(CLI::Range(1, 1024));
   egraph_run->add_option("-F,--fact-directory", options.fact_directory,
                          "Where include, input and output look for files (default: here)");
   egraph_run->add_option("--max-bytes", options.max_bytes, "Memory at which a run stops")
       ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  egraph_run->add_option("--to-json", options.to_json,
+                         "Write the e-graph there in the end, as egraph-serialize does");
+  egraph_run->add_option("--dot", options.dot, "Draw the e-graph there in the end");
   egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops");
   egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops");
   egraph_run->add_option("--max-iterations", options.max_iterations,

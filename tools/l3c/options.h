@@ -53,6 +53,7 @@ struct Options {
   std::string costs = "file";                 // --costs file|size|FILE
   std::optional<double> max_seconds;          // --max-seconds S
   std::string dot;                            // --dot PATH
+  std::string to_json;                        // --to-json PATH
   bool sarif = false;                         // --diagnostics=json
   bool color = false;                         // a terminal, unless NO_COLOR or --color=never
 };
