@@ -200,7 +200,8 @@ class Verifier {
       Error(Kind::kConsistency, node.form.span,
             "'" + node.form.name + "' lets a position see later ones, and the model is " + name)
           .With(declared)
-          .Fix(node.form.name == "attn" ? "write 'causal: true'" : "leave out the layer or the property");
+          .Fix(node.form.name == "attn" ? "write 'causal: true'"
+                                        : "leave out the layer or the property");
       return;
     }
     const Shape& first = infer.nodes[0].shape;
@@ -323,13 +324,12 @@ class Verifier {
     if (!SameForm(first.sample, methods_.sample)) {
       differs("sample", methods_.sample.span, first.sample.span);
     }
-    const bool same_phases =
-        std::equal(first.phases.begin(), first.phases.end(), methods_.phases.begin(),
-                   methods_.phases.end(), [](const Phase& a, const Phase& b) {
-                     return a.name == b.name && a.epochs == b.epochs && a.steps == b.steps &&
-                            a.eval_every == b.eval_every &&
-                            a.checkpoint_every == b.checkpoint_every;
-                   });
+    const bool same_phases = std::equal(
+        first.phases.begin(), first.phases.end(), methods_.phases.begin(), methods_.phases.end(),
+        [](const Phase& a, const Phase& b) {
+          return a.name == b.name && a.epochs == b.epochs && a.steps == b.steps &&
+                 a.eval_every == b.eval_every && a.checkpoint_every == b.checkpoint_every;
+        });
     if (!same_phases) differs("phases", methods_.phases.front().span, first.phases.front().span);
     if (first.seed != methods_.seed) differs("seed", methods_.span, first.span);
   }
