@@ -179,8 +179,10 @@ class Lowering {
     }
     l2::SamplePlan evaluated = plan;
     evaluated.shards = 1;
+    const auto& phases = methods_.phases;
     has_test_ =
-        info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0;
+        info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0 &&
+        std::any_of(phases.begin(), phases.end(), [](const auto& p) { return p.eval_every > 0; });
 
     total_steps_ = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {

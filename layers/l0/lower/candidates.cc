@@ -416,9 +416,9 @@ class Analyser {
 
   uint64_t ComputedAxes(const Entry& entry) const {
     if (entry.hoisted) {
-      // Unmet where the kernel has its fill of entries; then nothing can compute it here.
+      // Unmet in the kernel's own context where the bound on its size came first.
       const Entry* own = candidate_.Find(0, entry.value);
-      return own ? own->computed_axes : entry.axes;
+      return own != nullptr ? own->computed_axes : entry.axes;
     }
     if (entry.inlines.empty()) return entry.axes;
     const Inline& way = entry.inlines.front();

@@ -593,6 +593,9 @@ TEST(L2Search, AnnotationsFixAPart) {
             std::string::npos);
   EXPECT_NE(FailureText(with("infer(linear(784, 10))")).find("not supported yet"),
             std::string::npos);
+  std::string bad(testing::kMnistSpec);
+  bad.insert(bad.find("    in:"), "    #[l2::backward(evolution(population: 50))]\n");
+  EXPECT_NE(FailureText(Lower(bad)).find("population"), std::string::npos);
 }
 
 }  // namespace
