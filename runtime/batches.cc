@@ -80,7 +80,8 @@ void ConvertStored(Stored type, const std::byte* from, std::byte* to, tensor::DT
 int64_t SamplesOf(const l0::Sampler& sampler, int64_t stored_rows) {
   int64_t samples = stored_rows;
   if (sampler.window > 0) {
-    samples = stored_rows < sampler.window ? 0 : (stored_rows - sampler.window) / sampler.stride + 1;
+    samples =
+        stored_rows < sampler.window ? 0 : (stored_rows - sampler.window) / sampler.stride + 1;
   }
   return samples / sampler.shards * sampler.shards;
 }
@@ -105,8 +106,8 @@ Batches::Batches(const l0::Sampler& sampler, const l0::DataSource& source, const
       data_(data),
       samples_(SamplesOf(sampler, data.samples)),
       tables_(source.fields.size()) {
-  batches_per_epoch_ = sampler.drop_last ? samples_ / sampler.batch
-                                         : (samples_ + sampler.batch - 1) / sampler.batch;
+  batches_per_epoch_ =
+      sampler.drop_last ? samples_ / sampler.batch : (samples_ + sampler.batch - 1) / sampler.batch;
   for (size_t f = 0; f < source.fields.size(); ++f) {
     const FieldData& field = data.fields[f];
     if (field.type != Stored::kU8 || source.fields[f].dtype != tensor::DType::kF32) continue;
@@ -185,8 +186,8 @@ void Batches::Fill(int64_t number, size_t field, std::byte* out) {
   const int64_t rows = Rows(number);
   const std::vector<float>& table = tables_[field];
   const int64_t window = std::max<int64_t>(sampler_.window, 1);
-  const bool whole = sampler_.window > 0 && !declared.shape.empty() &&
-                     declared.shape[0] == sampler_.window;
+  const bool whole =
+      sampler_.window > 0 && !declared.shape.empty() && declared.shape[0] == sampler_.window;
   const int64_t pieces = whole ? window : 1;
   for (int64_t row = 0; row < rows; ++row) {
     const int64_t first = SampleAt(number, row) * (sampler_.window > 0 ? sampler_.stride : 1) +

@@ -28,7 +28,8 @@ l0::DataSource AsStored(const l0::Sampler& sampler, const l0::DataSource& source
 
 class Batches {
  public:
-  // `source` declares samples, `data` holds stored rows (AsStored). The data must outlive the object. data.samples >= batch if the sampler drops the last batch.
+  // `source` declares samples, `data` holds stored rows (AsStored). The data must outlive the
+  // object. data.samples >= batch if the sampler drops the last batch.
   Batches(const l0::Sampler& sampler, const l0::DataSource& source, const SplitData& data);
 
   int64_t BatchesPerEpoch() const { return batches_per_epoch_; }

@@ -67,17 +67,16 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
       const int64_t samples = sampler.samples > 0
                                   ? sampler.samples
                                   : sampler.batch * std::max<int64_t>(1, 4096 / sampler.batch);
-      data.splits.push_back(
-          std::make_unique<SplitData>(SyntheticSplit(AsStored(sampler, source), sampler.split,
-                                                     RowsFor(sampler, samples))));
+      data.splits.push_back(std::make_unique<SplitData>(
+          SyntheticSplit(AsStored(sampler, source), sampler.split, RowsFor(sampler, samples))));
       split = data.splits.back().get();
     } else {
       const SplitData*& known = read[{sampler.source, sampler.window, sampler.split}];
       if (known == nullptr) {
         auto folder = options.data.find(source.name);
-        absl::StatusOr<SplitData> loaded = ReadSplit(
-            AsStored(sampler, source),
-            folder == options.data.end() ? source.path : folder->second, sampler.split);
+        absl::StatusOr<SplitData> loaded =
+            ReadSplit(AsStored(sampler, source),
+                      folder == options.data.end() ? source.path : folder->second, sampler.split);
         if (!loaded.ok()) return loaded.status();
         data.splits.push_back(std::make_unique<SplitData>(*std::move(loaded)));
         known = data.splits.back().get();
@@ -91,9 +90,9 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
           Message(title, " has ", found, " samples; the plan is made for ", sampler.samples));
     }
     if (found < (sampler.drop_last ? sampler.batch : 1)) {
-      return absl::InvalidArgumentError(
-          Message(title, " has ", found, " samples, fewer than ",
-                  sampler.drop_last ? "one batch of " : "", sampler.drop_last ? sampler.batch : 1));
+      return absl::InvalidArgumentError(Message(title, " has ", found, " samples, fewer than ",
+                                                sampler.drop_last ? "one batch of " : "",
+                                                sampler.drop_last ? sampler.batch : 1));
     }
     data.batches[id] = std::make_unique<Batches>(sampler, source, *split);
   }

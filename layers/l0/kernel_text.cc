@@ -550,9 +550,9 @@ class KernelParser {
     }
     const int arity = PlainArity(uop.op);
     if (arity < 0) {
-      std::vector<std::string> names = {"load",    "const",      "range",     "cast",
-                                        "bitcast", "reduce_add", "reduce_max",
-                                        std::string(kPhilox)};
+      std::vector<std::string> names = {
+          "load",    "const",      "range",      "cast",
+          "bitcast", "reduce_add", "reduce_max", std::string(kPhilox)};
       for (size_t i = 0; i < kUopNames.size(); ++i) {
         if (PlainArity(static_cast<UOp>(i)) > 0) names.emplace_back(kUopNames[i]);
       }

@@ -170,9 +170,8 @@ class Lowering {
     info_ = &info->second;
     const auto rows = info_->rows.find("train");
     const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
-    const int64_t samples =
-        rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
-    if (samples < (drop_last_ ? batch_ : 1)) {
+    const int64_t samples = rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
+    if (samples < batch_) {
       const int64_t count = samples;
       return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
                       " rows to train on, and a batch has " + std::to_string(batch_),
@@ -180,7 +179,10 @@ class Lowering {
     }
     l2::SamplePlan evaluated = plan;
     evaluated.shards = 1;
-    has_test_ = info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0;
+    const auto& phases = methods_.phases;
+    has_test_ =
+        info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0 &&
+        std::any_of(phases.begin(), phases.end(), [](const auto& p) { return p.eval_every > 0; });
 
     total_steps_ = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
@@ -189,9 +191,10 @@ class Lowering {
     }
     FindVariants();
     if (variants_.size() > 1 && forward_.turns.size() > 1) {
-      return Fail("phases that freeze layers or have an update of their own, and a goal of several "
-                  "turns",
-                  "write one of the two", methods_.phases.front().span);
+      return Fail(
+          "phases that freeze layers or have an update of their own, and a goal of several "
+          "turns",
+          "write one of the two", methods_.phases.front().span);
     }
     for (size_t v = 0; v < variants_.size(); ++v) {
       for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t, v);
@@ -264,9 +267,9 @@ class Lowering {
     Graph graph;
     std::vector<NodeId> args;  // of forward_.graph: the fields that it reads, then the mask
     std::vector<MetricOutputs> metrics;
-    std::vector<size_t> models;    // whose parameters it reads
+    std::vector<size_t> models;         // whose parameters it reads
     std::vector<std::string> messages;  // "actor.message", sent when it is done
-    std::string suffix;            // of the buffers that are staged for it
+    std::string suffix;                 // of the buffers that are staged for it
     size_t variant = 0;
   };
 
@@ -317,8 +320,7 @@ class Lowering {
       const size_t p = turn.parameters[i];
       const std::string name = GradientName(p);
       const auto same = [&](const tensor::Output& o) { return o.name == name; };
-      part.outputs.push_back(
-          *std::find_if(graph.outputs().begin(), graph.outputs().end(), same));
+      part.outputs.push_back(*std::find_if(graph.outputs().begin(), graph.outputs().end(), same));
       updated[forward_.parameter_models[p]] = true;
     }
     for (const auto& [model, yes] : updated) {
@@ -576,8 +578,7 @@ class Lowering {
       }
     }
     auto reads = [&](const Compute& compute) {
-      return std::find(compute.models.begin(), compute.models.end(), model) !=
-             compute.models.end();
+      return std::find(compute.models.begin(), compute.models.end(), model) != compute.models.end();
     };
     for (const Compute& compute : train_) {
       if (reads(compute)) window.readers.push_back({compute.name, {}});
@@ -804,9 +805,9 @@ class Lowering {
   std::vector<size_t> variant_of_phase_;
   uint64_t seed_ = 0;
   int64_t total_steps_ = 1;
-  l2::ForwardGraph forward_;             // in training
-  l2::ForwardGraph evaluation_;          // of the same fields and parameters
-  std::vector<std::string> state_read_;  // of the updates, by evaluation
+  l2::ForwardGraph forward_;              // in training
+  l2::ForwardGraph evaluation_;           // of the same fields and parameters
+  std::vector<std::string> state_read_;   // of the updates, by evaluation
   std::vector<l2::UpdateGraph> updates_;  // by model
   std::map<size_t, size_t> messages_;     // by model: how often a step updates it
   std::vector<Compute> train_;            // by turn

@@ -160,8 +160,7 @@ NodeId Normal(Graph& g, NodeId key, Shape shape) {
   auto half = [&](int64_t i) { return g.Reshape(SliceAxis(g, draws, 0, i, i + 1), shape); };
   // 1 − u is in (0, 1], whose logarithm is finite.
   const NodeId u = Sub(g, FullLike(g, 1, half(0)), half(0));
-  const NodeId radius =
-      g.Unary(Op::kSqrt, TimesConstant(g, Apply(g, "log", {u}), -2));
+  const NodeId radius = g.Unary(Op::kSqrt, TimesConstant(g, Apply(g, "log", {u}), -2));
   return Mul(g, radius, Apply(g, "cos", {TimesConstant(g, half(1), 2 * std::numbers::pi)}));
 }
 

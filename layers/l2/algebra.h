@@ -50,8 +50,7 @@ tensor::NodeId LogSoftmax(tensor::Graph& g, tensor::NodeId x);
 tensor::NodeId Iota(tensor::Graph& g, tensor::Shape shape, int64_t axis, tensor::DType dtype);
 
 // Side by side along an axis: each padded with zeros to the whole extent, then added.
-tensor::NodeId Concatenate(tensor::Graph& g, const std::vector<tensor::NodeId>& parts,
-                           size_t axis);
+tensor::NodeId Concatenate(tensor::Graph& g, const std::vector<tensor::NodeId>& parts, size_t axis);
 // Elements start, start + step, … below stop of one axis.
 tensor::NodeId SliceAxis(tensor::Graph& g, tensor::NodeId a, size_t axis, int64_t start,
                          int64_t stop, int64_t step = 1);

@@ -18,10 +18,13 @@ namespace {
 
 // A new backward method is a line here and a file of its own.
 const Registry<BackwardEntry>& Table() {
-  static const Registry<BackwardEntry> table(
-      Family::kBackward,
-      {{AutodiffBackward()}, {StraightThroughBackward()}, {DfaBackward()}, {ReinforceBackward()},
-       {ZerothOrderBackward()}, {EvolutionBackward()}, {HybridBackward()}});
+  static const Registry<BackwardEntry> table(Family::kBackward, {{AutodiffBackward()},
+                                                                 {StraightThroughBackward()},
+                                                                 {DfaBackward()},
+                                                                 {ReinforceBackward()},
+                                                                 {ZerothOrderBackward()},
+                                                                 {EvolutionBackward()},
+                                                                 {HybridBackward()}});
   return table;
 }
 
@@ -43,7 +46,8 @@ const BackwardEntry* FindBackward(std::string_view name) { return Table().Find(n
 bool DrawsRandomNumbers(const Form& backward) {
   if (FindBackward(backward.name)->draws) return true;
   const auto inner = InnerForms(backward);
-  return std::any_of(inner.begin(), inner.end(), [](const Form* f) { return DrawsRandomNumbers(*f); });
+  return std::any_of(inner.begin(), inner.end(),
+                     [](const Form* f) { return DrawsRandomNumbers(*f); });
 }
 
 bool TakesSurrogates(const Form& backward) { return !SurrogateOf(backward).empty(); }
@@ -100,9 +104,7 @@ void BackwardGraph::Settle(std::vector<std::vector<NodeId>*> pinned) {
   }
 }
 
-NodeId BackwardGraph::completed() {
-  return graph_.Cast(*graph_.Find("step"), DType::kF64);
-}
+NodeId BackwardGraph::completed() { return graph_.Cast(*graph_.Find("step"), DType::kF64); }
 
 NodeId BackwardGraph::Key(std::string_view label) {
   const NodeId step = graph_.Cast(*graph_.Find("step"), DType::kU64);

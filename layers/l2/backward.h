@@ -1,6 +1,6 @@
-// The backward methods: how the direction of a step is found. Each is one entry in a file of its own,
-// which says what networks it can handle and appends the direction to the graph of a step. Everything
-// below L2 sees tensor ops alone.
+// The backward methods: how the direction of a step is found. Each is one entry in a file of its
+// own, which says what networks it can handle and appends the direction to the graph of a step.
+// Everything below L2 sees tensor ops alone.
 //
 //   autodiff            the exact gradient, by reverse or forward accumulation
 //   straight_through    the gradient, with flat layers taken for something that has a slope
@@ -49,14 +49,13 @@ class BackwardGraph {
   };
   const Network& network(size_t model) const { return networks_.at(model); }
   int64_t total_steps() const { return total_steps_; }
-  tensor::NodeId completed();                  // f64 []: steps done
-  tensor::NodeId Key(std::string_view label);  // u64 [], another in every step
+  tensor::NodeId completed();                       // f64 []: steps done
+  tensor::NodeId Key(std::string_view label);       // u64 [], another in every step
   tensor::NodeId FixedKey(std::string_view label);  // the same in every step
 
   // Gradients of a scalar by nodes of the graph. Derived ops that were appended are expanded first,
   // which changes ids: `pinned` lists the caller's own, to be brought up to date.
-  std::vector<tensor::NodeId> Differentiate(tensor::NodeId scalar,
-                                            std::vector<tensor::NodeId> wrt,
+  std::vector<tensor::NodeId> Differentiate(tensor::NodeId scalar, std::vector<tensor::NodeId> wrt,
                                             std::vector<std::vector<tensor::NodeId>*> pinned = {});
   // The value of `root` where other nodes stand in place of some: what depends on them once more.
   tensor::NodeId Substitute(tensor::NodeId root,

@@ -1,5 +1,6 @@
-// autodiff(mode, checkpoint): the exact gradient. reverse: one pass back through the graph. forward:
-// one pass for each element of the parameters, so only for a few of them (Griewank, Walther 2008).
+// autodiff(mode, checkpoint): the exact gradient. reverse: one pass back through the graph.
+// forward: one pass for each element of the parameters, so only for a few of them (Griewank,
+// Walther 2008).
 //
 // checkpoint: [layers] names the layers whose results the backward pass may keep; every other value
 // that it needs is computed once more from those (and from the batch), which the tensor graph of L1
@@ -35,9 +36,10 @@ void Check(const Form& form, const Module&, const Methods& methods,
         .Fix("write autodiff(mode: reverse)");
   }
   if (form.Word(0) == "forward" && !form.Names(1).empty()) {
-    diagnostics.Error(support::Kind::kConsistency, form.span,
-                      "forward mode keeps nothing for a backward pass, so there is nothing to "
-                      "checkpoint")
+    diagnostics
+        .Error(support::Kind::kConsistency, form.span,
+               "forward mode keeps nothing for a backward pass, so there is nothing to "
+               "checkpoint")
         .Fix("leave out 'checkpoint'");
   }
   std::vector<std::string> layers;
@@ -57,8 +59,9 @@ void Check(const Form& form, const Module&, const Methods& methods,
     const LayerNode& node = methods.infer.nodes[i];
     if (!EntryOf(node).expand_surrogate) continue;
     diagnostics
-        .Error(support::Kind::kConsistency, form.span,
-               "'" + node.form.name + "' is flat: its gradient is zero, and nothing before it learns")
+        .Error(
+            support::Kind::kConsistency, form.span,
+            "'" + node.form.name + "' is flat: its gradient is zero, and nothing before it learns")
         .With({node.form.span, "the layer is here"})
         .Fix("write straight_through(estimator: clipped)");
     return;
@@ -69,8 +72,7 @@ void Check(const Form& form, const Module&, const Methods& methods,
 NodeId Unit(Graph& g, const Shape& shape, int64_t i, DType dtype) {
   const int64_t n = tensor::NumElements(shape);
   const NodeId index = Iota(g, {n}, 0, DType::kI64);
-  const NodeId at =
-      Apply(g, "cmpeq", {index, g.Full(static_cast<double>(i), {n}, DType::kI64)});
+  const NodeId at = Apply(g, "cmpeq", {index, g.Full(static_cast<double>(i), {n}, DType::kI64)});
   return g.Reshape(g.Cast(at, dtype), shape);
 }
 
@@ -82,8 +84,8 @@ std::vector<NodeId> Forward(BackwardGraph& to, const BackwardCall& call) {
     for (int64_t i = 0; i < tensor::NumElements(shape); ++i) {
       std::vector<NodeId> held = {Unit(to.graph(), shape, i, DType::kF32)};
       to.Settle({&held, &elements, &done});
-      const auto tangents = tensor::ForwardDifferentiate(
-          to.graph(), std::vector{to.loss()}, std::vector{to.parameter(p)}, held);
+      const auto tangents = tensor::ForwardDifferentiate(to.graph(), std::vector{to.loss()},
+                                                         std::vector{to.parameter(p)}, held);
       elements.push_back(to.graph().Reshape(tangents.nodes[0], {1}));
     }
     const NodeId joined = Concatenate(to.graph(), elements, 0);

@@ -1,9 +1,9 @@
 // dfa(feedback_dim): direct feedback alignment (Nøkland 2016). The last stage gets its exact
-// gradient. Every hidden stage gets the gradient of ⟨h, eB⟩, where h is what the stage after it reads
-// and e = ∂L/∂z the error at the last stage's result z: the error comes to it through a fixed random
-// matrix B instead of the weights of the stages between. B = P·Q goes through feedback_dim numbers,
-// with P [elements of z, n] and Q [n, elements of h] normal of variance 1/n and 1/elements of h. What
-// the loss says of the parameters themselves (a norm) keeps its own gradient.
+// gradient. Every hidden stage gets the gradient of ⟨h, eB⟩, where h is what the stage after it
+// reads and e = ∂L/∂z the error at the last stage's result z: the error comes to it through a fixed
+// random matrix B instead of the weights of the stages between. B = P·Q goes through feedback_dim
+// numbers, with P [elements of z, n] and Q [n, elements of h] normal of variance 1/n and 1/elements
+// of h. What the loss says of the parameters themselves (a norm) keeps its own gradient.
 #include <cmath>
 
 #include "layers/l2/algebra.h"
@@ -30,7 +30,8 @@ void Check(const Form& form, const Module& module, const Methods& methods,
            support::Diagnostics& diagnostics) {
   const InferGraph& infer = methods.infer;
   auto refuse = [&](support::Span span, const std::string& why) {
-    diagnostics.Error(support::Kind::kConsistency, form.span, "dfa cannot train this network: " + why)
+    diagnostics
+        .Error(support::Kind::kConsistency, form.span, "dfa cannot train this network: " + why)
         .With({span, "because of this"})
         .Fix("write autodiff(mode: reverse)");
   };
@@ -85,8 +86,8 @@ std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
     const NodeId h = network.values[stages[s] - 1];
     const int64_t width = tensor::NumElements(g.node(h).shape) / batch;
     const NodeId key = to.FixedKey("feedback " + infer.nodes[stages[s]].name);
-    const NodeId up = TimesConstant(g, Normal(g, key, {n, width}),
-                                    1 / std::sqrt(static_cast<double>(width)));
+    const NodeId up =
+        TimesConstant(g, Normal(g, key, {n, width}), 1 / std::sqrt(static_cast<double>(width)));
     add(h, g.Matmul(fed, up));
   }
   add(z, flat_error);

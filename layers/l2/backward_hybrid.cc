@@ -1,5 +1,5 @@
-// hybrid(primary, aux, blend): w·primary + (1 − w)·aux, where w is ½ (constant) or rises from 0 to 1
-// over all steps, as q (linear) or ½(1 − cos πq) (cosine), q = step/total: the auxiliary method
+// hybrid(primary, aux, blend): w·primary + (1 − w)·aux, where w is ½ (constant) or rises from 0 to
+// 1 over all steps, as q (linear) or ½(1 − cos πq) (cosine), q = step/total: the auxiliary method
 // begins, the primary one finishes.
 #include <numbers>
 
@@ -46,8 +46,7 @@ std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
   const NodeId rest = Sub(g, g.Const(1), share);
   std::vector<NodeId> blend;
   for (size_t p = 0; p < directions[0].size(); ++p) {
-    blend.push_back(
-        Add(g, Scaled(g, directions[0][p], share), Scaled(g, directions[1][p], rest)));
+    blend.push_back(Add(g, Scaled(g, directions[0][p], share), Scaled(g, directions[1][p], rest)));
   }
   to.Settle({&blend});
   return blend;
@@ -66,8 +65,7 @@ BackwardEntry HybridBackward() {
                     support::Diagnostics& diagnostics) {
     for (size_t i : {0, 1}) {
       if (form.Inner(i).name != "hybrid") continue;
-      diagnostics
-          .Error(support::Kind::kConsistency, form.Inner(i).span, "a hybrid inside a hybrid")
+      diagnostics.Error(support::Kind::kConsistency, form.Inner(i).span, "a hybrid inside a hybrid")
           .Fix("blend two methods that are none");
     }
   };

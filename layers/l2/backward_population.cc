@@ -3,7 +3,8 @@
 //
 //   zeroth_order(samples, sigma)          mean over samples of (L(θ + σε) − L(θ − σε))/2σ · ε
 //                                         (Nesterov, Spokoiny 2017: central differences)
-//   evolution(pop, sigma, selection)      1/(pop·σ) Σ wᵢεᵢ over a population θ + σεᵢ, in which each ε
+//   evolution(pop, sigma, selection)      1/(pop·σ) Σ wᵢεᵢ over a population θ + σεᵢ, in which each
+//   ε
 //                                         comes with its −ε (Salimans et al. 2017). wᵢ is
 //       all    (Lᵢ − mean)/deviation
 //       rank   the rank of Lᵢ, from −½ (the least) to ½
@@ -85,8 +86,7 @@ NodeId Weights(Graph& g, NodeId losses, const std::string& selection) {
     const NodeId mean = g.Expand(g.Reshape(Apply(g, "reduce_mean", {losses}), {1}), {pop});
     const NodeId centred = Sub(g, losses, mean);
     const NodeId variance = Apply(g, "reduce_mean", {Apply(g, "square", {centred})});
-    const NodeId deviation =
-        g.Binary(Op::kAdd, g.Unary(Op::kSqrt, variance), g.Const(1e-8));
+    const NodeId deviation = g.Binary(Op::kAdd, g.Unary(Op::kSqrt, variance), g.Const(1e-8));
     return Scaled(g, centred, g.Unary(Op::kRecip, deviation));
   }
   // How many are less, and half of those that are equal.

@@ -1,6 +1,6 @@
 // reinforce(baseline): the gradient of the expected loss when a class is drawn from the output
-// instead of read off it (Williams 1992). A class is sampled for each row, the row's loss is that of
-// the sampled class with certainty, and the direction is the gradient of
+// instead of read off it (Williams 1992). A class is sampled for each row, the row's loss is that
+// of the sampled class with certainty, and the direction is the gradient of
 //   mean over rows of (loss − baseline)·log p[sampled],  the first factor a constant.
 // The baseline is 0 (none) or the batch's mean loss (mean). Nothing needs a slope but log p: a loss
 // may be any figure of the sampled class, such as `error`, a reward of 1 for the right one.
@@ -36,15 +36,17 @@ void Check(const Form& form, const Module& module, const Methods& methods,
     if (loss.form.name != "ce" && loss.form.name != "kl") continue;
     diagnostics
         .Error(support::Kind::kConsistency, loss.form.span.known() ? loss.form.span : form.span,
-               loss.form.name + " is infinite where a sampled class is wrong, so reinforce cannot "
-                                "learn from it")
+               loss.form.name +
+                   " is infinite where a sampled class is wrong, so reinforce cannot "
+                   "learn from it")
         .With({form.span, "the method is chosen here"})
         .Fix("write 'loss: error', the probability of a wrong class");
     return;
   }
   if (methods.losses.empty()) {
-    diagnostics.Error(support::Kind::kConsistency, form.span,
-                      "no loss reads the output of '" + model.name + "' row by row")
+    diagnostics
+        .Error(support::Kind::kConsistency, form.span,
+               "no loss reads the output of '" + model.name + "' row by row")
         .Fix("write autodiff(mode: reverse)");
   }
 }
@@ -63,8 +65,7 @@ std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
   const NodeId score = Add(g, *network.log_output, gumbel);
   const NodeId top = SpreadLast(g, MaxLast(g, score), shape);
   const NodeId other = g.Binary(Op::kCmpNe, score, top);
-  const NodeId sampled =
-      g.Add(Op::kWhere, {other, FullLike(g, 0, p), FullLike(g, 1, p)});
+  const NodeId sampled = g.Add(Op::kWhere, {other, FullLike(g, 0, p), FullLike(g, 1, p)});
   const NodeId losses = to.Substitute(*to.row_loss(), {{p, sampled}});  // [batch]
   const NodeId rows = SumAll(g, to.mask());
   NodeId advantage = losses;
@@ -73,8 +74,8 @@ std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
     advantage = Sub(g, losses, g.Expand(mean, g.node(losses).shape));
   }
   const NodeId fixed = Apply(g, "stop_gradient", {advantage});
-  const NodeId log_p = g.Add(
-      Op::kWhere, {other, FullLike(g, 0, *network.log_output), *network.log_output});
+  const NodeId log_p =
+      g.Add(Op::kWhere, {other, FullLike(g, 0, *network.log_output), *network.log_output});
   const NodeId weighed = Mul(g, Mul(g, fixed, SumRows(g, log_p)), to.mask());
   const NodeId surrogate = Apply(g, "div", {SumAll(g, weighed), rows});
   std::vector<NodeId> wrt;

@@ -65,8 +65,8 @@ search::StepWork CountArithmetic(const Graph& graph) {
 
 }  // namespace
 
-LayerWork EstimateLayer(const LayerEntry& entry, const Form& form,
-                        std::span<const Shape> operands, std::span<const Parameter> borrowed) {
+LayerWork EstimateLayer(const LayerEntry& entry, const Form& form, std::span<const Shape> operands,
+                        std::span<const Parameter> borrowed) {
   LayerWork work;
   Graph graph;
   std::vector<NodeId> inputs;

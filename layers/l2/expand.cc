@@ -221,9 +221,12 @@ class Expander {
 
   // [batch, …InputShape]
   NodeId InputOf(const l3::Model& model, const std::vector<l3::Ref>& inputs) {
-    if (inputs.size() == 1) return AsF32(ValueOf(inputs[0]));
     Shape shape = InputShape(spec_, model);
     shape.insert(shape.begin(), batch_);
+    if (inputs.size() == 1) {
+      const NodeId value = AsF32(ValueOf(inputs[0]));
+      return g_.node(value).shape == shape ? value : g_.Reshape(value, shape);
+    }
     const size_t axis = shape.size() - 1;
     std::optional<NodeId> joined;
     int64_t before = 0;
@@ -257,11 +260,11 @@ class Expander {
       std::vector<NodeId> operands;
       for (uint32_t operand : node.inputs) operands.push_back(values[operand]);
       if (entry.is_stage && node.inputs[0] != 0) applied.activations.push_back(operands[0]);
-      const auto parameters = std::span(result_.parameter_nodes)
-                                  .subspan(first + ranges[i].first, ranges[i].second);
+      const auto parameters =
+          std::span(result_.parameter_nodes).subspan(first + ranges[i].first, ranges[i].second);
       if (entry.expand_surrogate && options_.training && TakesSurrogates(methods.backward)) {
-        values.push_back(entry.expand_surrogate(g_, node.form, operands,
-                                                SurrogateOf(methods.backward)));
+        values.push_back(
+            entry.expand_surrogate(g_, node.form, operands, SurrogateOf(methods.backward)));
       } else if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
         const NodeId key = RandomKey(Prefix(methods) + node.name);
         values.push_back(entry.expand_random(g_, node.form, operands, parameters, key));
@@ -390,7 +393,8 @@ class Expander {
   // hold may be anything, and 0·NaN is NaN.
   NodeId MeanOverRows(const LossRows& rows) {
     const NodeId zero = g_.Full(0, {batch_});
-    NodeId padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.row_weight, zero));
+    NodeId padding =
+        g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.row_weight, zero));
     if (!rows.kept) {
       const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
       return l2::Apply(g_, "div", {g_.ReduceSum(kept, {0}), rows_});
@@ -441,7 +445,8 @@ class Expander {
         axes.push_back(static_cast<int64_t>(i));
         count *= static_cast<double>(places[i]);
       }
-      const NodeId share = g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
+      const NodeId share =
+          g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
       right = g_.Binary(Op::kMul, share, result_.row_weight);
     } else {
       right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.row_weight});
@@ -518,7 +523,7 @@ class Expander {
   std::map<std::string, Applied> applied_;         // by what each application computes
   std::string metric_prefix_;
   std::optional<NodeId> row_loss_;  // of the turn
-  NodeId rows_ = 0;  // Σ mask
+  NodeId rows_ = 0;                 // Σ mask
 };
 
 }  // namespace

@@ -56,8 +56,8 @@ struct NetworkNodes {
 
 // What a turn of the goal minimises, and whose parameters it changes.
 struct TurnNodes {
-  std::string name;                // objective.h
-  tensor::NodeId loss = 0;         // f32 []
+  std::string name;         // objective.h
+  tensor::NodeId loss = 0;  // f32 []
   // f32 [batch]: the weighted sum of the terms that compare outputs row by row; none: no such term.
   std::optional<tensor::NodeId> row_loss;
   std::vector<size_t> parameters;  // indices of those that it updates, ascending
@@ -68,8 +68,8 @@ struct TurnNodes {
 struct ForwardGraph {
   tensor::Graph graph;
   // Graph inputs, in this order: one per data field read (named as the field, [batch, …]), `mask`
-  // (f32 [batch]: 1 for a row of data, 0 for padding), `step`, then the parameters by their names. With
-  // several models a parameter's name begins with its model's: `judge_linear1_weight`.
+  // (f32 [batch]: 1 for a row of data, 0 for padding), `step`, then the parameters by their names.
+  // With several models a parameter's name begins with its model's: `judge_linear1_weight`.
   struct FieldInput {
     std::string data;  // L3 data declaration
     std::string field;
@@ -77,7 +77,7 @@ struct ForwardGraph {
   };
   std::vector<FieldInput> fields;
   tensor::NodeId mask = 0;
-  tensor::NodeId row_weight = 0;  // f32 [batch]: the mask, 0 too for rows that do not count
+  tensor::NodeId row_weight = 0;       // f32 [batch]: the mask, 0 too for rows that do not count
   std::optional<tensor::NodeId> step;  // i64 []: completed steps; where random numbers are drawn
   std::vector<Parameter> parameters;
   std::vector<size_t> parameter_models;  // index into Module::methods, for each parameter

@@ -86,7 +86,8 @@ std::optional<Value> ParseEdges(support::ParserBase& parser, const Entry& entry,
 
 }  // namespace
 
-std::optional<Value> ParseArgument(support::ParserBase& parser, const Entry& entry, const Arg& arg) {
+std::optional<Value> ParseArgument(support::ParserBase& parser, const Entry& entry,
+                                   const Arg& arg) {
   const std::string what = ArgWhat(entry, arg);
   switch (arg.kind) {
     case ArgKind::kInteger: {

@@ -66,7 +66,7 @@ struct Arg {
   static Arg Name(std::string name);
   static Arg Predicate(std::string name);  // left out: none
   static Arg Edges(std::string name, std::vector<std::string> words);
-  static Arg NameList(std::string name);   // left out: empty
+  static Arg NameList(std::string name);  // left out: empty
   static Arg Records(std::string name, Family family);
   static Arg Nested(std::string name, Family family);
   Arg Positional() && {

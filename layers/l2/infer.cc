@@ -56,9 +56,8 @@ std::vector<Parameter> ParametersAt(const InferGraph& infer, uint32_t id,
   return entry.parameters(node->form, operands);
 }
 
-std::optional<Shape> ShapeOf(const InferGraph& infer, uint32_t id,
-                             std::span<const Shape> operands, const std::vector<Shape>& shapes,
-                             std::string* error) {
+std::optional<Shape> ShapeOf(const InferGraph& infer, uint32_t id, std::span<const Shape> operands,
+                             const std::vector<Shape>& shapes, std::string* error) {
   const LayerNode& node = infer.nodes[id];
   const LayerEntry& entry = EntryOf(node);
   if (!node.lender) return entry.shape(node.form, operands, error);

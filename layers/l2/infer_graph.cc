@@ -8,7 +8,8 @@ namespace l3c::l2 {
 
 InferEntry GraphMethod() {
   InferEntry graph;
-  graph.form = {"graph", {Arg::Edges("edges", {"chain", "ring", "full"})},
+  graph.form = {"graph",
+                {Arg::Edges("edges", {"chain", "ring", "full"})},
                 "a network at every node of a graph, applied to the mean over its neighbourhood"};
   graph.parts = {{"nodes", false}};
   graph.lower = [](InferLowering& to, InferForm& call, uint32_t input) {

@@ -12,7 +12,8 @@ namespace {
 
 const Registry<InferEntry>& Table() {
   static const Registry<InferEntry> table(
-      Family::kInfer, {{RecurrentMethod()}, {MixtureMethod()}, {GraphMethod()}, {DiffusionMethod()}});
+      Family::kInfer,
+      {{RecurrentMethod()}, {MixtureMethod()}, {GraphMethod()}, {DiffusionMethod()}});
   return table;
 }
 
@@ -21,8 +22,7 @@ const Registry<InferEntry>& Table() {
 const std::deque<InferEntry>& AllInferMethods() { return Table().all(); }
 const InferEntry* FindInferMethod(std::string_view name) { return Table().Find(name); }
 
-uint32_t InferLowering::Join(std::string_view name,
-                             std::vector<std::pair<std::string, Value>> args,
+uint32_t InferLowering::Join(std::string_view name, std::vector<std::pair<std::string, Value>> args,
                              std::vector<uint32_t> inputs, Span span) {
   Form form = MakeForm(FindLayer(name)->form, std::move(args));
   form.span = span;
@@ -41,8 +41,8 @@ uint32_t InferLowering::Repeat(uint32_t first, uint32_t end, uint32_t output, ui
     }
     const bool learns = node.lender || EntryOf(node).parameters != nullptr;
     const uint32_t lender = node.lender.value_or(id);
-    copies[id] = builder_.Add(node.form, std::move(inputs),
-                              learns ? std::optional(lender) : std::nullopt);
+    copies[id] =
+        builder_.Add(node.form, std::move(inputs), learns ? std::optional(lender) : std::nullopt);
   }
   const auto copy = copies.find(output);
   return copy == copies.end() ? output : copy->second;
@@ -83,9 +83,9 @@ std::optional<uint32_t> InferLowering::LowerLayer(InferForm& form, uint32_t inpu
       const LayerNode& node = builder_.node(i);
       if (!node.lender && EntryOf(node).parameters) names.push_back(node.name);
     }
-    auto& diagnostic = diagnostics_.Error(
-        support::Kind::kSafety, layer.span,
-        "there is no layer '" + layer.Word(0) + "' before this one");
+    auto& diagnostic =
+        diagnostics_.Error(support::Kind::kSafety, layer.span,
+                           "there is no layer '" + layer.Word(0) + "' before this one");
     if (!names.empty()) diagnostic.Label("so far: " + support::Join(names));
     return std::nullopt;
   }

@@ -42,8 +42,7 @@ class InferLowering {
                 std::vector<uint32_t> inputs, Span span);
   // Nodes [first, end) once more, with the same parameters and `replaced` in place of `input`;
   // gives what has become of `output`.
-  uint32_t Repeat(uint32_t first, uint32_t end, uint32_t output, uint32_t input,
-                  uint32_t replaced);
+  uint32_t Repeat(uint32_t first, uint32_t end, uint32_t output, uint32_t input, uint32_t replaced);
 
  private:
   std::optional<uint32_t> LowerLayer(InferForm& form, uint32_t input);

@@ -51,8 +51,7 @@ bool CheckReferences(const l3::Expr& pred, support::Diagnostics& diagnostics) {
   bool ok = true;
   l3::ForEachReference(pred, [&](const l3::Expr& ref) {
     if (ref.name == "step" || ref.name == "state" || ref.name == "change") return;
-    diagnostics
-        .Error(support::Kind::kSafety, ref.span, "until cannot read '" + ref.name + "'")
+    diagnostics.Error(support::Kind::kSafety, ref.span, "until cannot read '" + ref.name + "'")
         .Label("it may read step, state and change");
     ok = false;
   });
@@ -78,9 +77,8 @@ std::optional<uint32_t> Lower(InferLowering& to, InferForm& call, uint32_t input
   int64_t steps = form.Integer(0);
   const bool bounded = form.HasExpression(1);
   if ((steps > 0) == bounded) {
-    to.diagnostics()
-        .Error(support::Kind::kConsistency, form.span,
-               "recurrent needs one of 'steps: n' and 'until(predicate)'");
+    to.diagnostics().Error(support::Kind::kConsistency, form.span,
+                           "recurrent needs one of 'steps: n' and 'until(predicate)'");
     return std::nullopt;
   }
   if (bounded) {
@@ -142,10 +140,11 @@ std::optional<uint32_t> Lower(InferLowering& to, InferForm& call, uint32_t input
 
 InferEntry RecurrentMethod() {
   InferEntry recurrent;
-  recurrent.form = {"recurrent",
-                    {Arg::Integer("steps", 1, kMaxSteps).Or(int64_t{0}), Arg::Predicate("until")},
-                    "a network applied again and again, to each element of a sequence or to its own "
-                    "result"};
+  recurrent.form = {
+      "recurrent",
+      {Arg::Integer("steps", 1, kMaxSteps).Or(int64_t{0}), Arg::Predicate("until")},
+      "a network applied again and again, to each element of a sequence or to its own "
+      "result"};
   recurrent.parts = {{"cell", false}};
   recurrent.lower = Lower;
   return recurrent;

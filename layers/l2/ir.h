@@ -67,7 +67,7 @@ struct LayerNode {
   Form form;         // layers.h; "" for node 0, "add" where a residual joins
   std::vector<uint32_t> inputs;
   std::optional<uint32_t> lender;  // the node whose parameters it uses in place of its own
-  Shape shape;  // of one sample, without the batch; filled by PropagateShapes
+  Shape shape;                     // of one sample, without the batch; filled by PropagateShapes
 };
 
 // How the network is written. The DAG is its meaning; this is only kept to print it back.
@@ -77,9 +77,9 @@ struct LayerNode {
 struct InferForm {
   enum class Kind : uint8_t { kLayer, kSequential, kResidual, kCall };
   Kind kind = Kind::kLayer;
-  uint32_t node = 0;             // kLayer: index into InferGraph::nodes
-  std::vector<Form> written;     // kLayer: what stands in the text, where it is not the node's form;
-                                 // kCall: the name and the arguments that are no networks
+  uint32_t node = 0;          // kLayer: index into InferGraph::nodes
+  std::vector<Form> written;  // kLayer: what stands in the text, where it is not the node's form;
+                              // kCall: the name and the arguments that are no networks
   std::vector<InferForm> items;  // kSequential, kResidual; kCall: the networks of its parts
   std::vector<support::EscapeHatch> hatches;  // kLayer, until the graph is built
   Span span;
@@ -102,8 +102,8 @@ struct Phase {
   std::string name;
   int64_t epochs = 0;
   int64_t steps = 0;
-  int64_t eval_every = 1;        // epochs between evaluations on the test split; 0: never
-  int64_t checkpoint_every = 1;  // epochs between checkpoints; 0: only at the end
+  int64_t eval_every = 1;           // epochs between evaluations on the test split; 0: never
+  int64_t checkpoint_every = 1;     // epochs between checkpoints; 0: only at the end
   std::vector<std::string> frozen;  // layers whose parameters do not move
   std::vector<Form> update;         // in place of the method's: one or none
   Span span;
@@ -120,9 +120,9 @@ struct Methods {
   Form update;                     // the outermost of the chain
   std::vector<LossChoice> losses;  // one for each term of the objective that leaves a choice, in
                                    // the order of the terms (objective.h)
-  bool losses_written = false;  // `loss:` is printed only when it was chosen
-  std::vector<Phase> phases;    // at least one
-  bool phases_written = false;  // `phases` is printed only when it was chosen
+  bool losses_written = false;     // `loss:` is printed only when it was chosen
+  std::vector<Phase> phases;       // at least one
+  bool phases_written = false;     // `phases` is printed only when it was chosen
   std::optional<uint64_t> seed;
   support::Hints hints;  // annotations for L1 and L0, by path ("classify.infer.linear2")
   Span span;

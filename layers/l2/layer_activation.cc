@@ -24,10 +24,11 @@ LayerEntry Activation(std::string name, std::string op, std::string doc) {
   return entry;
 }
 
-// −1, 0 or 1. Its slope is zero, or that of a surrogate: the value is kept, x − x adds nothing but a
-// slope.
+// −1, 0 or 1. Its slope is zero, or that of a surrogate: the value is kept, x − x adds nothing but
+// a slope.
 LayerEntry Sign() {
-  LayerEntry sign = Activation("sign", "sign", "−1, 0 or 1 by the sign of x; flat almost everywhere");
+  LayerEntry sign =
+      Activation("sign", "sign", "−1, 0 or 1 by the sign of x; flat almost everywhere");
   sign.expand_surrogate = [](tensor::Graph& g, const Form&,
                              std::span<const tensor::NodeId> operands, const std::string& kind) {
     tensor::NodeId slope = operands[0];

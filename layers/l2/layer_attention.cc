@@ -1,7 +1,7 @@
 // attn(heads, dim, causal): multi-head attention of a sequence [t, dim] to itself (Vaswani et al.
 // 2017). Q, K, V = xWq, xWk, xWv, each split into heads of dim/heads; the heads' softmax(QKᵀ/√d)V,
-// side by side, times Wo, plus a bias. With causal, position i sees positions j ≤ i only: the others
-// score −inf.
+// side by side, times Wo, plus a bias. With causal, position i sees positions j ≤ i only: the
+// others score −inf.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -82,11 +82,11 @@ NodeId AttentionExpand(Graph& g, const Form& form, std::span<const NodeId> opera
 
 std::vector<LayerEntry> AttentionLayers() {
   LayerEntry attention;
-  attention.form = {"attn",
-                    {Arg::Integer("heads", 1, 4096).Positional(),
-                     Arg::Integer("dim", 1, int64_t{1} << 20).Positional(),
-                     Arg::Flag("causal", false)},
-                    "every position takes in what it attends to among all, or all before it"};
+  attention.form = {
+      "attn",
+      {Arg::Integer("heads", 1, 4096).Positional(),
+       Arg::Integer("dim", 1, int64_t{1} << 20).Positional(), Arg::Flag("causal", false)},
+      "every position takes in what it attends to among all, or all before it"};
   attention.begins_line = true;
   attention.is_stage = true;
   attention.shape = AttentionShape;

@@ -1,7 +1,7 @@
 // conv(in_ch, out_ch, kernel, stride, padding): y[p, o] = Σ over offsets d of the kernel and
-// channels c of x[p·stride − padding + d, c]·W[d…, c, o] + b[o], zero outside of x. Channels are the
-// last axis. Two spatial axes [h, w, channels] take a square kernel, one [t, channels] a line; a
-// sample [h, w] is an image of one channel. Correlation, as in every framework: W is not flipped.
+// channels c of x[p·stride − padding + d, c]·W[d…, c, o] + b[o], zero outside of x. Channels are
+// the last axis. Two spatial axes [h, w, channels] take a square kernel, one [t, channels] a line;
+// a sample [h, w] is an image of one channel. Correlation, as in every framework: W is not flipped.
 //
 // The expansion adds one matmul for each offset of the kernel; where there are few channels, whose
 // matmuls would be slivers, the patches are laid side by side and there is one.
@@ -54,8 +54,8 @@ std::optional<Shape> ConvShape(const Form& form, std::span<const Shape> operands
   }
   for (size_t i = 0; i + 1 < sample->size(); ++i) {
     if ((*sample)[i] + 2 * conv.padding < conv.kernel) {
-      *error = "a kernel of " + support::PrintInteger(conv.kernel) + " is wider than an extent of " +
-               support::PrintInteger((*sample)[i]) + " with " +
+      *error = "a kernel of " + support::PrintInteger(conv.kernel) +
+               " is wider than an extent of " + support::PrintInteger((*sample)[i]) + " with " +
                support::PrintInteger(conv.padding) + " of padding on each side";
       return std::nullopt;
     }
@@ -125,14 +125,14 @@ NodeId ConvExpand(Graph& g, const Form& form, std::span<const NodeId> operands,
 
 std::vector<LayerEntry> ConvLayers() {
   LayerEntry conv;
-  conv.form = {"conv",
-               {Arg::Integer("in_ch", 1, kMaxChannels).Positional(),
-                Arg::Integer("out_ch", 1, kMaxChannels).Positional(),
-                Arg::Integer("kernel", 1, kMaxKernel),
-                Arg::Integer("stride", 1, kMaxKernel).Or(int64_t{1}),
-                Arg::Integer("padding", 0, kMaxKernel).Or(int64_t{0})},
-               "a weighted sum of each neighbourhood; W is drawn normal with variance 2/fan-in, b "
-               "is zero"};
+  conv.form = {
+      "conv",
+      {Arg::Integer("in_ch", 1, kMaxChannels).Positional(),
+       Arg::Integer("out_ch", 1, kMaxChannels).Positional(), Arg::Integer("kernel", 1, kMaxKernel),
+       Arg::Integer("stride", 1, kMaxKernel).Or(int64_t{1}),
+       Arg::Integer("padding", 0, kMaxKernel).Or(int64_t{0})},
+      "a weighted sum of each neighbourhood; W is drawn normal with variance 2/fan-in, b "
+      "is zero"};
   conv.begins_line = true;
   conv.is_stage = true;
   conv.shape = ConvShape;

@@ -57,9 +57,8 @@ LayerEntry Embed() {
 NodeId Sinusoid(Graph& g, int64_t n, int64_t dim, DType dtype) {
   const NodeId place = Iota(g, {n, dim}, 0, dtype);
   const NodeId axis = Iota(g, {n, dim}, 1, dtype);
-  const NodeId odd = Apply(g, "sub", {axis, TimesConstant(g, Apply(g, "floor",
-                                                                   {TimesConstant(g, axis, 0.5)}),
-                                                          2)});
+  const NodeId odd = Apply(
+      g, "sub", {axis, TimesConstant(g, Apply(g, "floor", {TimesConstant(g, axis, 0.5)}), 2)});
   const NodeId even = Sub(g, axis, odd);
   const double rate = -std::log2(10000.0) / static_cast<double>(dim);
   const NodeId frequency = g.Unary(tensor::Op::kExp2, TimesConstant(g, even, rate));

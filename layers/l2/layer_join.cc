@@ -57,10 +57,10 @@ bool IsSequence(int64_t steps, const Shape& sample) {
 }
 
 LayerEntry State0() {
-  LayerEntry entry = Hidden("state0",
-                            {Arg::Integer("steps", 1, int64_t{1} << 40),
-                             Arg::Integer("width", 0, int64_t{1} << 40)},
-                            "the state that a recurrence begins with", 1);
+  LayerEntry entry = Hidden(
+      "state0",
+      {Arg::Integer("steps", 1, int64_t{1} << 40), Arg::Integer("width", 0, int64_t{1} << 40)},
+      "the state that a recurrence begins with", 1);
   entry.shape = [](const Form& form, std::span<const Shape> operands,
                    std::string* error) -> std::optional<Shape> {
     if (!IsSequence(form.Integer(0), operands[0])) return operands[0];
@@ -78,10 +78,10 @@ LayerEntry State0() {
 }
 
 LayerEntry StepInput() {
-  LayerEntry entry = Hidden("step_input",
-                            {Arg::Integer("steps", 1, int64_t{1} << 40),
-                             Arg::Integer("t", 0, int64_t{1} << 40)},
-                            "what the cell of a recurrence sees at step t", 2);
+  LayerEntry entry =
+      Hidden("step_input",
+             {Arg::Integer("steps", 1, int64_t{1} << 40), Arg::Integer("t", 0, int64_t{1} << 40)},
+             "what the cell of a recurrence sees at step t", 2);
   entry.shape = [](const Form& form, std::span<const Shape> operands,
                    std::string*) -> std::optional<Shape> {
     if (!IsSequence(form.Integer(0), operands[0])) return operands[1];
@@ -94,8 +94,7 @@ LayerEntry StepInput() {
     if (!IsSequence(form.Integer(0), Shape(x.begin() + 1, x.end()))) return operands[1];
     const int64_t t = form.Integer(1);
     const int64_t features = x.size() == 3 ? x[2] : 1;
-    const NodeId now =
-        g.Reshape(SliceAxis(g, operands[0], 1, t, t + 1), {x[0], features});
+    const NodeId now = g.Reshape(SliceAxis(g, operands[0], 1, t, t + 1), {x[0], features});
     return Concatenate(g, {now, operands[1]}, 1);
   };
   return entry;
@@ -125,10 +124,9 @@ LayerEntry KeepUntil() {
                     std::span<const NodeId>) {
     const NodeId state = operands[1];
     const Shape shape = g.node(state).shape;
-    PredicateValues values = {
-        {"state", state},
-        {"change", Apply(g, "abs", {Sub(g, state, operands[0])})},
-        {"step", g.Full(static_cast<double>(form.Integer(1)), {shape[0]})}};
+    PredicateValues values = {{"state", state},
+                              {"change", Apply(g, "abs", {Sub(g, state, operands[0])})},
+                              {"step", g.Full(static_cast<double>(form.Integer(1)), {shape[0]})}};
     const NodeId done = ExpandPredicate(g, form.Expression(0), values, shape[0]);
     Shape column(shape.size(), 1);
     column[0] = shape[0];
@@ -197,12 +195,11 @@ std::vector<std::set<int64_t>> Neighbours(const Form& form, int64_t nodes) {
 // The adjacency of a chain, a ring or a complete graph, with its diagonal, from the indices.
 NodeId RegularAdjacency(Graph& g, const std::string& kind, int64_t n, DType dtype) {
   if (kind == "full") return g.Full(1, {n, n}, dtype);
-  const NodeId gap = Apply(
-      g, "abs", {Sub(g, Iota(g, {n, n}, 0, dtype), Iota(g, {n, n}, 1, dtype))});
+  const NodeId gap =
+      Apply(g, "abs", {Sub(g, Iota(g, {n, n}, 0, dtype), Iota(g, {n, n}, 1, dtype))});
   NodeId near = g.Binary(Op::kCmpLt, gap, FullLike(g, 1.5, gap));
   if (kind == "ring") {
-    const NodeId around =
-        Apply(g, "cmpgt", {gap, FullLike(g, static_cast<double>(n) - 1.5, gap)});
+    const NodeId around = Apply(g, "cmpgt", {gap, FullLike(g, static_cast<double>(n) - 1.5, gap)});
     near = g.Binary(Op::kAdd, near, around);
   }
   return g.Cast(near, dtype);
@@ -229,8 +226,7 @@ NodeId ListedAdjacency(Graph& g, const std::vector<std::set<int64_t>>& neighbour
     }
     const NodeId place = Iota(g, {n, columns}, 1, DType::kF64);
     const NodeId weight = g.Unary(Op::kExp2, g.Unary(Op::kNeg, place));
-    const NodeId shifted =
-        Apply(g, "floor", {Mul(g, SpreadLast(g, words, {n, columns}), weight)});
+    const NodeId shifted = Apply(g, "floor", {Mul(g, SpreadLast(g, words, {n, columns}), weight)});
     parts.push_back(As(g, g.Binary(Op::kMod, shifted, FullLike(g, 2, shifted)), dtype));
   }
   return Concatenate(g, parts, 1);
@@ -261,12 +257,10 @@ LayerEntry Neighbourhood() {
                     std::span<const NodeId>) {
     const Shape x = g.node(operands[0]).shape;
     const DType dtype = g.node(operands[0]).dtype;
-    const NodeId adjacency = form.IsEdgeList(0)
-                                 ? ListedAdjacency(g, Neighbours(form, x[1]), dtype)
-                                 : RegularAdjacency(g, form.Word(0), x[1], dtype);
+    const NodeId adjacency = form.IsEdgeList(0) ? ListedAdjacency(g, Neighbours(form, x[1]), dtype)
+                                                : RegularAdjacency(g, form.Word(0), x[1], dtype);
     const NodeId degree = SumLast(g, adjacency);
-    const NodeId mean =
-        Mul(g, adjacency, SpreadLast(g, g.Unary(Op::kRecip, degree), {x[1], x[1]}));
+    const NodeId mean = Mul(g, adjacency, SpreadLast(g, g.Unary(Op::kRecip, degree), {x[1], x[1]}));
     return g.Matmul(g.Expand(mean, {x[0], x[1], x[1]}), operands[0]);
   };
   return entry;
@@ -275,9 +269,9 @@ LayerEntry Neighbourhood() {
 // ---- diffusion_chain ----------------------------------------------------------------------------
 
 LayerEntry Noised() {
-  LayerEntry entry = Hidden(
-      "noised", {Arg::Integer("steps", 1, 100000), Arg::Word("noise", {"linear", "cosine"})},
-      "the sample under noise of a random strength, and the strength after it", 1);
+  LayerEntry entry =
+      Hidden("noised", {Arg::Integer("steps", 1, 100000), Arg::Word("noise", {"linear", "cosine"})},
+             "the sample under noise of a random strength, and the strength after it", 1);
   entry.shape = [](const Form&, std::span<const Shape> operands,
                    std::string*) -> std::optional<Shape> {
     return Shape{tensor::NumElements(operands[0]) + 1};

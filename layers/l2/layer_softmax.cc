@@ -19,11 +19,9 @@ std::vector<LayerEntry> SoftmaxLayers() {
   };
   softmax.expand = [](tensor::Graph& graph, const Form&, std::span<const tensor::NodeId> operands,
                       std::span<const tensor::NodeId>) { return Softmax(graph, operands[0]); };
-  softmax.expand_log = [](tensor::Graph& graph, const Form&,
-                          std::span<const tensor::NodeId> operands,
-                          std::span<const tensor::NodeId>) {
-    return LogSoftmax(graph, operands[0]);
-  };
+  softmax.expand_log =
+      [](tensor::Graph& graph, const Form&, std::span<const tensor::NodeId> operands,
+         std::span<const tensor::NodeId>) { return LogSoftmax(graph, operands[0]); };
   softmax.keeps_positions = [](const Form&, std::span<const Shape> operands) {
     return operands[0].size() > 1;
   };

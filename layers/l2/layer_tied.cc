@@ -1,7 +1,7 @@
-// tied(layer): x·Wᵀ with the weight W [out, in] of another layer, which is learned there (a language
-// model's last layer reads the table of its first: Press, Wolf 2017). shared(layer): the other layer
-// once more, with its parameters; the network's graph holds a second node of that layer, so this
-// entry is only the way to write it.
+// tied(layer): x·Wᵀ with the weight W [out, in] of another layer, which is learned there (a
+// language model's last layer reads the table of its first: Press, Wolf 2017). shared(layer): the
+// other layer once more, with its parameters; the network's graph holds a second node of that
+// layer, so this entry is only the way to write it.
 #include <string>
 
 #include "layers/l2/algebra.h"
@@ -24,9 +24,8 @@ std::optional<Shape> TiedShape(const Form& form, std::span<const Shape> operands
     return std::nullopt;
   }
   if (shape.empty() || shape.back() != weight[1]) {
-    *error = "tied(" + form.Word(0) + ") takes a last axis of " +
-             support::PrintInteger(weight[1]) + ", not a sample of shape " +
-             tensor::ShapeToString(shape);
+    *error = "tied(" + form.Word(0) + ") takes a last axis of " + support::PrintInteger(weight[1]) +
+             ", not a sample of shape " + tensor::ShapeToString(shape);
     return std::nullopt;
   }
   shape.back() = weight[0];
@@ -49,8 +48,7 @@ NodeId TiedExpand(Graph& g, const Form&, std::span<const NodeId> operands,
 
 std::vector<LayerEntry> TiedLayers() {
   LayerEntry tied;
-  tied.form = {"tied", {Arg::Name("layer").Positional()},
-               "x·Wᵀ with the weight of another layer"};
+  tied.form = {"tied", {Arg::Name("layer").Positional()}, "x·Wᵀ with the weight of another layer"};
   tied.begins_line = true;
   tied.is_stage = true;
   tied.borrowed_shape = TiedShape;
@@ -59,7 +57,8 @@ std::vector<LayerEntry> TiedLayers() {
     return operands[0].size() > 1;
   };
   LayerEntry shared;
-  shared.form = {std::string(kShared), {Arg::Name("layer").Positional()},
+  shared.form = {std::string(kShared),
+                 {Arg::Name("layer").Positional()},
                  "another layer once more, with the same parameters"};
   return {tied, shared};
 }

@@ -37,8 +37,7 @@ NodeId LabelIndex(Graph& g, const LossOperands& in) {
 // true where the class is not the label of the position; i32 labels outside the classes are true
 // everywhere.
 NodeId IsNotLabel(Graph& g, NodeId label, const Shape& shape) {
-  const NodeId index =
-      Iota(g, Shape(shape), static_cast<int64_t>(shape.size()) - 1, DType::kI32);
+  const NodeId index = Iota(g, Shape(shape), static_cast<int64_t>(shape.size()) - 1, DType::kI32);
   return g.Binary(Op::kCmpNe, index, SpreadLast(g, label, shape));
 }
 
@@ -65,8 +64,7 @@ LossRows JoinPositions(Graph& g, NodeId loss, std::optional<NodeId> kept) {
 // −Σ over classes of the target times log p; a target of zero counts nothing even where log p is
 // −inf.
 NodeId AgainstDistribution(Graph& g, NodeId target, NodeId log_p) {
-  const NodeId is_zero =
-      Apply(g, "not", {g.Binary(Op::kCmpNe, target, FullLike(g, 0, target))});
+  const NodeId is_zero = Apply(g, "not", {g.Binary(Op::kCmpNe, target, FullLike(g, 0, target))});
   const NodeId product = Mul(g, target, log_p);
   const NodeId kept = g.Add(Op::kWhere, {is_zero, FullLike(g, 0, product), product});
   return g.Unary(Op::kNeg, SumLast(g, kept));
@@ -91,8 +89,8 @@ LossRows ExpandCe(Graph& g, const Form& form, const LossOperands& in) {
     const NodeId picked = g.Add(Op::kWhere, {other, FullLike(g, 0, log_p), log_p});
     loss = g.Unary(Op::kNeg, SumLast(g, picked));
     if (ignored >= 0) {
-      const NodeId differs = g.Binary(
-          Op::kCmpNe, label, FullLike(g, static_cast<double>(ignored), label));
+      const NodeId differs =
+          g.Binary(Op::kCmpNe, label, FullLike(g, static_cast<double>(ignored), label));
       kept = g.Cast(differs, g.node(log_p).dtype);
     }
   } else {
@@ -109,8 +107,7 @@ LossRows ExpandCe(Graph& g, const Form& form, const LossOperands& in) {
 LossRows ExpandKl(Graph& g, const Form&, const LossOperands& in) {
   const NodeId target = TargetDistribution(g, in);
   const NodeId log_p = LogOutput(g, in);
-  const NodeId is_zero =
-      Apply(g, "not", {g.Binary(Op::kCmpNe, target, FullLike(g, 0, target))});
+  const NodeId is_zero = Apply(g, "not", {g.Binary(Op::kCmpNe, target, FullLike(g, 0, target))});
   const NodeId safe = g.Add(Op::kWhere, {is_zero, FullLike(g, 1, target), target});
   const NodeId gap = Sub(g, Apply(g, "log", {safe}), log_p);
   const NodeId product = Mul(g, target, gap);

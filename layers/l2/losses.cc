@@ -10,8 +10,8 @@ namespace {
 
 // A new loss is a line here and a file of its own.
 Registry<LossEntry>& Table() {
-  static Registry<LossEntry> table(
-      Family::kLoss, {CrossEntropyLosses(), DistanceLosses(), ContrastiveLosses()});
+  static Registry<LossEntry> table(Family::kLoss,
+                                   {CrossEntropyLosses(), DistanceLosses(), ContrastiveLosses()});
   return table;
 }
 

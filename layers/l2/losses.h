@@ -30,7 +30,7 @@ struct LossOperands {
   std::optional<tensor::NodeId> log_output;  // where the network ends in a distribution
   int64_t classes = 0;                       // of the output, when it is a distribution
   tensor::NodeId target = 0;
-  bool target_is_label = false;  // one class index a row
+  bool target_is_label = false;            // one class index a row
   std::optional<tensor::NodeId> negative;  // kContrast: the target is the positive
 };
 

@@ -30,7 +30,8 @@ const std::vector<Entry>& SampleEntries() {
       {"stream_window",
        {Arg::Integer("window", 1, kMaxRows), Arg::Integer("stride", 1, kMaxRows).Or(int64_t{1}),
         Batch().Or(int64_t{32}), Arg::Flag("drop_last", false)},
-       "every window of consecutive rows once an epoch; fields of as many elements take the window, "
+       "every window of consecutive rows once an epoch; fields of as many elements take the "
+       "window, "
        "others its last row"},
       {"curriculum",
        {Arg::Records("stages", Family::kCurriculum).Positional(), Batch().Or(int64_t{32})},
@@ -200,7 +201,8 @@ void CheckSample(const Form& sample, const l3::Module& spec, const std::vector<l
   }
   if (plan.replay && plan.shards > 1) {
     diagnostics
-        .Error(Kind::kConsistency, sample.span, "a stream that is replayed has one order, no shards")
+        .Error(Kind::kConsistency, sample.span,
+               "a stream that is replayed has one order, no shards")
         .Fix("leave out distributed_shard");
   }
   if (plan.replay && plan.buffer < plan.batch) {

@@ -1,6 +1,6 @@
-// Ways to sample: what a batch is made of. Each is a form with checks; what it means is a SamplePlan,
-// which the lowering to L1 writes as a sampling stage, and the filters of a curriculum, which are
-// part of the step's tensor graph.
+// Ways to sample: what a batch is made of. Each is a form with checks; what it means is a
+// SamplePlan, which the lowering to L1 writes as a sampling stage, and the filters of a curriculum,
+// which are part of the step's tensor graph.
 #pragma once
 
 #include <string_view>

@@ -238,9 +238,8 @@ class MethodsParser {
     const uint32_t begin = parser_.Here();
     const bool sequential = parser_.AtWord("sequential");
     const bool brackets = sequential || parser_.AtWord("residual");
-    const InferEntry* method = brackets || !parser_.AtName()
-                                   ? nullptr
-                                   : FindInferMethod(parser_.Peek().text);
+    const InferEntry* method =
+        brackets || !parser_.AtName() ? nullptr : FindInferMethod(parser_.Peek().text);
     if (!brackets && method == nullptr) {
       auto layer = ParseForm(parser_, Family::kLayer);
       if (!layer) return false;
@@ -296,8 +295,8 @@ class MethodsParser {
         parser_.ErrorExpected("'" + support::Join(names, ":' or '") + ":'");
         return false;
       }
-      const size_t index = static_cast<size_t>(
-          std::find(names.begin(), names.end(), label->text) - names.begin());
+      const size_t index =
+          static_cast<size_t>(std::find(names.begin(), names.end(), label->text) - names.begin());
       if (index == names.size()) {
         parser_.ErrorUnknown("argument of " + entry.name, *label, names);
         return false;

@@ -80,8 +80,8 @@ class Expander {
     const auto known = tensor::FindOp(op);
     if (!known || tensor::Definition(*known).op_class != tensor::OpClass::kElementwise ||
         tensor::Definition(*known).arity != static_cast<int>(operands.size())) {
-      throw tensor::ShapeError("'" + op + "' is no function of " +
-                               std::to_string(operands.size()) + " numbers here");
+      throw tensor::ShapeError("'" + op + "' is no function of " + std::to_string(operands.size()) +
+                               " numbers here");
     }
     return g_.Add(*known, std::move(operands));
   }

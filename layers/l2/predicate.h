@@ -2,7 +2,8 @@
 // a recurrence has done enough, which rows a curriculum shows.
 //
 // A name stands for a value of each row. Names of one element a row are numbers; of a value with
-// more elements only a reduction is a number: sum, mean, min, max of one argument, norm (Euclidean).
+// more elements only a reduction is a number: sum, mean, min, max of one argument, norm
+// (Euclidean).
 #pragma once
 
 #include <map>

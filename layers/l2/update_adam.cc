@@ -28,8 +28,7 @@ void Expand(const Form& form, UpdateStep& step) {
     step.state[1][p] = v;
     const NodeId root = Scaled(g, g.Unary(Op::kSqrt, v), ForParameter(step, p, spread));
     const NodeId denominator = PlusConstant(g, root, epsilon);
-    const NodeId move =
-        Apply(g, "div", {Scaled(g, m, ForParameter(step, p, rate)), denominator});
+    const NodeId move = Apply(g, "div", {Scaled(g, m, ForParameter(step, p, rate)), denominator});
     step.updated.push_back(Sub(g, step.parameters[p], move));
   }
 }

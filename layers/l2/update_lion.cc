@@ -16,8 +16,7 @@ void Expand(const Form& form, UpdateStep& step) {
     const NodeId grad = step.gradients[p];
     const NodeId direction = RunningMean(g, step.state[0][p], grad, form.Real(1));
     step.state[0][p] = RunningMean(g, step.state[0][p], grad, form.Real(2));
-    const NodeId move =
-        Scaled(g, Apply(g, "sign", {direction}), ForParameter(step, p, rate));
+    const NodeId move = Scaled(g, Apply(g, "sign", {direction}), ForParameter(step, p, rate));
     step.updated.push_back(Sub(g, step.parameters[p], move));
   }
 }

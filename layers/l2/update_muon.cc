@@ -38,8 +38,7 @@ NodeId Orthogonalised(Graph& g, NodeId u, int64_t steps) {
   NodeId x = Normalised(g, tall ? g.Transpose(u) : u);
   for (int64_t i = 0; i < steps; ++i) {
     const NodeId a = g.Matmul(x, g.Transpose(x));
-    const NodeId polynomial =
-        Add(g, TimesConstant(g, a, kB), TimesConstant(g, g.Matmul(a, a), kC));
+    const NodeId polynomial = Add(g, TimesConstant(g, a, kB), TimesConstant(g, g.Matmul(a, a), kC));
     x = Add(g, TimesConstant(g, x, kA), g.Matmul(polynomial, x));
   }
   return tall ? g.Transpose(x) : x;
@@ -54,8 +53,8 @@ NodeId Direction(Graph& g, NodeId u, int64_t steps) {
   const int64_t columns = shape.back();
   const int64_t rows = tensor::NumElements(shape) / columns;
   const NodeId matrix = shape.size() == 2 ? u : g.Reshape(u, {rows, columns});
-  const double stretch = std::sqrt(
-      std::max(1.0, static_cast<double>(columns) / static_cast<double>(rows)));
+  const double stretch =
+      std::sqrt(std::max(1.0, static_cast<double>(columns) / static_cast<double>(rows)));
   const NodeId turned = TimesConstant(g, Orthogonalised(g, matrix, steps), stretch);
   return shape.size() == 2 ? turned : g.Reshape(turned, shape);
 }

@@ -71,8 +71,7 @@ void ExpandClip(const Form& form, UpdateStep& step) {
 
 void GatherMean(const Form& form, UpdateStep& step) {
   for (size_t p = 0; p < step.updated.size(); ++p) {
-    step.state[0][p] =
-        RunningMean(*step.graph, step.state[0][p], step.updated[p], form.Real(0));
+    step.state[0][p] = RunningMean(*step.graph, step.state[0][p], step.updated[p], form.Real(0));
   }
 }
 

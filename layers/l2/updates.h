@@ -5,8 +5,8 @@
 //
 // The formula of each stands where it is defined: update_*.cc.
 //
-// Scalars that depend on the step are computed in f64 and rounded to the parameters' dtype once: 1 − 0.999ᵗ loses
-// half its digits in f32.
+// Scalars that depend on the step are computed in f64 and rounded to the parameters' dtype once: 1
+// − 0.999ᵗ loses half its digits in f32.
 #pragma once
 
 #include <deque>

@@ -16,7 +16,7 @@ class Methods(L3cTest):
         length = () if program.stem == "phases" else ("--steps", STEPS)
         done = self.run_json(program, "--synthetic", *length, "--engine", engine, "-o", out)
         events = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
-        return [event["loss"] for event in events if event["event"] == "step"] + [done["loss"]]
+        return [event["loss"] for event in events if event["event"] == "step"] + [done["train_loss"]]
 
     def test_compiled_code_and_the_interpreter_agree(self):
         self.assertGreater(len(METHODS), 2)

@@ -43,14 +43,13 @@ struct Result {
 
 // A function of one f32 tensor in its own dtype.
 Result Evaluate(const Shape& shape, const Numbers& x,
-           const std::function<NodeId(Graph&, NodeId)>& function) {
+                const std::function<NodeId(Graph&, NodeId)>& function) {
   Graph g;
   const NodeId input = g.AddInput("x", DType::kF32, shape);
   const std::vector<Array> values = {Array::Floats(DType::kF32, shape, x)};
   const NodeId y = function(g, input);
   Result result;
-  result.value =
-      EvaluateNodes(g, values, std::vector{y}, tensor::Precision::kOwnDType)[0].floats;
+  result.value = EvaluateNodes(g, values, std::vector{y}, tensor::Precision::kOwnDType)[0].floats;
   const auto gradients = tensor::Differentiate(g, SumAll(g, y), std::vector{input});
   result.gradient =
       EvaluateNodes(g, values, gradients.nodes, tensor::Precision::kOwnDType)[0].floats;
@@ -112,15 +111,16 @@ methods for m {
   std::vector<Array> values;
   for (NodeId id : g.inputs()) {
     const tensor::Node& node = g.node(id);
-    const Numbers* from = node.name == "x"      ? &logits
-                          : node.name == "mask" ? &mask
+    const Numbers* from = node.name == "x"                ? &logits
+                          : node.name == "mask"           ? &mask
                           : node.name == "linear1_weight" ? &identity
                                                           : nullptr;
     if (from != nullptr) {
       values.push_back(Array::Floats(node.dtype, node.shape, *from));
     } else if (node.name == "y") {
-      values.push_back(Array::Ints(node.dtype, node.shape,
-                                   {static_cast<int64_t>(labels[0]), static_cast<int64_t>(labels[1])}));
+      values.push_back(
+          Array::Ints(node.dtype, node.shape,
+                      {static_cast<int64_t>(labels[0]), static_cast<int64_t>(labels[1])}));
     } else {
       values.push_back(Array::Zeros(node.dtype, node.shape));
     }
@@ -160,7 +160,8 @@ TEST(L2Edges, LabelSmoothing) {
 // A row that pads the batch may hold anything.
 TEST(L2Edges, PaddedRowsCountNothingEvenWhereTheyAreNaN) {
   const double nan = std::nan("");
-  const auto [loss, gradient] = CrossEntropy("ce", {0, 0}, {0, 0, 0, 0, nan, nan, nan, nan}, {1, 0});
+  const auto [loss, gradient] =
+      CrossEntropy("ce", {0, 0}, {0, 0, 0, 0, nan, nan, nan, nan}, {1, 0});
   EXPECT_NEAR(loss, std::log(4.0), 1e-6);
 }
 
@@ -172,9 +173,8 @@ TEST(L2Edges, TheGradientOfAMaximumIsSharedAmongTies) {
   });
   EXPECT_EQ(pooled.value, (Numbers{3}));
   EXPECT_EQ(pooled.gradient, (Numbers{0.25, 0.25, 0.25, 0.25}));
-  const Result pair = Evaluate({1}, {0}, [](Graph& g, NodeId x) {
-    return g.Binary(Op::kMax, x, g.Unary(Op::kNeg, x));
-  });
+  const Result pair = Evaluate(
+      {1}, {0}, [](Graph& g, NodeId x) { return g.Binary(Op::kMax, x, g.Unary(Op::kNeg, x)); });
   EXPECT_EQ(pair.gradient, (Numbers{0}));
 }
 
@@ -196,8 +196,8 @@ TEST(L2Edges, RowsColumnsPrimesAndNoRowsAtAll) {
       const NodeId x = g.AddInput("x", DType::kF32, {batch, in});
       const NodeId w = g.AddInput("w", DType::kF32, {in, out});
       const NodeId b = g.AddInput("b", DType::kF32, {out});
-      const NodeId y = Layer(
-          g, "linear(" + std::to_string(in) + ", " + std::to_string(out) + ")", x, {w, b});
+      const NodeId y =
+          Layer(g, "linear(" + std::to_string(in) + ", " + std::to_string(out) + ")", x, {w, b});
       const std::vector<Array> values = {
           Array::Floats(DType::kF32, {batch, in}, Numbers(batch * in, 2)),
           Array::Floats(DType::kF32, {in, out}, Numbers(in * out, 3)),
@@ -299,9 +299,9 @@ methods for m {
       for (size_t k = 0; k < moved.size(); ++k) {
         if (g.node(g.inputs()[k]).name == "norm1_gain") moved[k].floats[i] += h;
       }
-      loss.push_back(EvaluateNodes(g, moved, std::vector{gradients.loss},
-                                   tensor::Precision::kOracle)[0]
-                         .floats[0]);
+      loss.push_back(
+          EvaluateNodes(g, moved, std::vector{gradients.loss}, tensor::Precision::kOracle)[0]
+              .floats[0]);
     }
     EXPECT_NEAR(exact[i], (loss[0] - loss[1]) / 2e-5, 1e-6);
   }

@@ -75,8 +75,7 @@ void CheckLayer(const Json& c, DType dtype) {
   std::vector<NodeId> inputs;
   for (const Json& input : c.at("inputs")) {
     values.push_back(ToArray(input, dtype));
-    inputs.push_back(
-        g.AddInput("x" + std::to_string(inputs.size()), dtype, values.back().shape));
+    inputs.push_back(g.AddInput("x" + std::to_string(inputs.size()), dtype, values.back().shape));
   }
   const Shape& x = values[0].shape;
   const std::vector<Shape> sample = {Shape(x.begin() + 1, x.end())};

@@ -45,11 +45,13 @@ std::map<std::string, std::vector<Row>> Rows() {
 }
 
 TEST(L2Forms, EveryFormHasARow) {
-  const std::map<std::string, Family> sections = {
-      {"L2: sample methods", Family::kSample}, {"L2: layers", Family::kLayer},
-      {"L2: infer methods", Family::kInfer},
-      {"L2: norms", Family::kNorm},            {"L2: backward methods", Family::kBackward},
-      {"L2: updates", Family::kUpdate},        {"L2: losses", Family::kLoss}};
+  const std::map<std::string, Family> sections = {{"L2: sample methods", Family::kSample},
+                                                  {"L2: layers", Family::kLayer},
+                                                  {"L2: infer methods", Family::kInfer},
+                                                  {"L2: norms", Family::kNorm},
+                                                  {"L2: backward methods", Family::kBackward},
+                                                  {"L2: updates", Family::kUpdate},
+                                                  {"L2: losses", Family::kLoss}};
   const auto rows = Rows();
   for (const auto& [section, family] : sections) {
     ASSERT_TRUE(rows.contains(section)) << section;
@@ -63,7 +65,8 @@ TEST(L2Forms, EveryFormHasARow) {
     for (const std::string& name : documented) {
       // The two brackets of the grammar, which have no entry.
       if (name == "sequential" || name == "residual") continue;
-      EXPECT_NE(FindEntry(family, name), nullptr) << section << ": there is no form `" << name << "`";
+      EXPECT_NE(FindEntry(family, name), nullptr)
+          << section << ": there is no form `" << name << "`";
     }
   }
 }

@@ -37,7 +37,8 @@ std::string Program(const std::string& x, const std::string& y, const std::strin
 }
 
 std::string Lines(const std::string& infer, const std::string& backward = "autodiff(mode: reverse)",
-                  const std::string& more = "", const std::string& sample = "epoch_shuffle(batch: 3)") {
+                  const std::string& more = "",
+                  const std::string& sample = "epoch_shuffle(batch: 3)") {
   return "sample: " + sample + "\ninfer: " + infer + "\nbackward: " + backward +
          "\nupdate: sgd(lr: 0.1)\n" + more;
 }
@@ -49,7 +50,8 @@ std::vector<Array> Inputs(const Graph& g, int64_t step) {
     const tensor::Node& node = g.node(id);
     Array a = Array::Zeros(node.dtype, node.shape);
     if (node.name == "step") a.ints = {step};
-    if (!tensor::IsFloat(node.dtype) && node.name != "step") std::iota(a.ints.begin(), a.ints.end(), 0);
+    if (!tensor::IsFloat(node.dtype) && node.name != "step")
+      std::iota(a.ints.begin(), a.ints.end(), 0);
     uint64_t key = 7;
     for (char c : node.name) key = key * 31 + static_cast<unsigned char>(c);
     tensor::PhiloxStream random(key);
@@ -60,8 +62,7 @@ std::vector<Array> Inputs(const Graph& g, int64_t step) {
 }
 
 Numbers Evaluate(const Graph& g, NodeId node, int64_t step = 0) {
-  return tensor::EvaluateNodes(g, Inputs(g, step), std::vector{node},
-                               tensor::Precision::kOracle)[0]
+  return tensor::EvaluateNodes(g, Inputs(g, step), std::vector{node}, tensor::Precision::kOracle)[0]
       .floats;
 }
 
@@ -89,8 +90,9 @@ Numbers Linear(const Numbers& x, const Numbers& w, const Numbers& b) {
 }
 
 TEST(L2Infer, ARecurrenceIsItsCellAtEveryElementWithOneSetOfWeights) {
-  const Module module = Read(Program("sequence(scalar(f32), 4)", "tensor(f32, [2])", "tensor(f32, [2])",
-                                     Lines("recurrent(cell: sequential [ linear(3, 2), tanh ], steps: 4)")));
+  const Module module =
+      Read(Program("sequence(scalar(f32), 4)", "tensor(f32, [2])", "tensor(f32, [2])",
+                   Lines("recurrent(cell: sequential [ linear(3, 2), tanh ], steps: 4)")));
   const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
   ASSERT_EQ(f.parameters.size(), 2u);
   const Numbers x = Input(f.graph, "x");
@@ -109,9 +111,9 @@ TEST(L2Infer, ARecurrenceIsItsCellAtEveryElementWithOneSetOfWeights) {
 }
 
 TEST(L2Infer, UntilKeepsARowFromTheStepAtWhichItHolds) {
-  const Module module = Read(Program(
-      "tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])",
-      Lines("recurrent(cell: linear(2, 2), until(norm(state) > 1.5 || step >= 5))")));
+  const Module module =
+      Read(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])",
+                   Lines("recurrent(cell: linear(2, 2), until(norm(state) > 1.5 || step >= 5))")));
   const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
   const Numbers x = Input(f.graph, "x");
   const Numbers w = Input(f.graph, "linear1_weight");
@@ -119,16 +121,17 @@ TEST(L2Infer, UntilKeepsARowFromTheStepAtWhichItHolds) {
   Numbers expected;
   for (size_t row = 0; row < 3; ++row) {
     Numbers state = {x[2 * row], x[2 * row + 1]};
-    for (int t = 0; t < 5 && std::hypot(state[0], state[1]) <= 1.5; ++t) state = Linear(state, w, b);
+    for (int t = 0; t < 5 && std::hypot(state[0], state[1]) <= 1.5; ++t)
+      state = Linear(state, w, b);
     expected.insert(expected.end(), state.begin(), state.end());
   }
   ExpectNear(Evaluate(f.graph, f.output), expected);
 }
 
 TEST(L2Infer, AMixtureIsTheSumOfItsExpertsByTheGate) {
-  const Module module = Read(Program(
-      "tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])",
-      Lines("mixture(experts: [linear(2, 2), linear(2, 2)], gate: sequential [ linear(2, 2), softmax ])")));
+  const Module module = Read(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])",
+                                     Lines("mixture(experts: [linear(2, 2), linear(2, 2)], gate: "
+                                           "sequential [ linear(2, 2), softmax ])")));
   const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
   const Numbers x = Input(f.graph, "x");
   auto layer = [&](const std::string& name, const Numbers& row) {
@@ -148,8 +151,9 @@ TEST(L2Infer, AMixtureIsTheSumOfItsExpertsByTheGate) {
 
 TEST(L2Infer, AGraphTakesTheMeanOverNeighbours) {
   auto output = [](const std::string& edges) {
-    const Module module = Read(Program("tensor(f32, [4, 2])", "tensor(f32, [4, 1])", "tensor(f32, [4, 1])",
-                                       Lines("graph(nodes: linear(2, 1), edges: " + edges + ")")));
+    const Module module =
+        Read(Program("tensor(f32, [4, 2])", "tensor(f32, [4, 1])", "tensor(f32, [4, 1])",
+                     Lines("graph(nodes: linear(2, 1), edges: " + edges + ")")));
     const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
     return Evaluate(f.graph, f.output);
   };
@@ -160,8 +164,9 @@ TEST(L2Infer, AGraphTakesTheMeanOverNeighbours) {
 }
 
 TEST(L2Infer, DiffusionDrawsAnotherNoiseInEveryStepAndTheSameForASeed) {
-  const Module module = Read(Program("tensor(f32, [3])", "tensor(f32, [3])", "tensor(f32, [3])",
-                                     Lines("diffusion_chain(denoiser: linear(4, 3), steps: 10, noise: linear)")));
+  const Module module =
+      Read(Program("tensor(f32, [3])", "tensor(f32, [3])", "tensor(f32, [3])",
+                   Lines("diffusion_chain(denoiser: linear(4, 3), steps: 10, noise: linear)")));
   const ForwardGraph f = ExpandForward(module, module.methods[0], 3, {true, 5});
   EXPECT_EQ(Evaluate(f.graph, f.loss, 1), Evaluate(f.graph, f.loss, 1));
   EXPECT_NE(Evaluate(f.graph, f.loss, 1), Evaluate(f.graph, f.loss, 2));
@@ -201,8 +206,8 @@ Numbers Directions(const std::string& text, int steps = 1) {
   std::vector<NodeId> nodes = FindBackward(methods.backward.name)->direct(backward, call);
   Numbers sum;
   for (int step = 0; step < steps; ++step) {
-    const auto found = tensor::EvaluateNodes(backward.graph(), Inputs(backward.graph(), step), nodes,
-                                             tensor::Precision::kOracle);
+    const auto found = tensor::EvaluateNodes(backward.graph(), Inputs(backward.graph(), step),
+                                             nodes, tensor::Precision::kOracle);
     size_t at = 0;
     for (const Array& array : found) {
       for (double v : array.floats) {
@@ -220,9 +225,11 @@ double Cosine(const Numbers& a, const Numbers& b) {
                    std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
 }
 
-std::string Regression(const std::string& backward,
-                       const std::string& infer = "sequential [ linear(4, 5), tanh, linear(5, 2) ]") {
-  return Program("tensor(f32, [4])", "tensor(f32, [2])", "tensor(f32, [2])", Lines(infer, backward));
+std::string Regression(
+    const std::string& backward,
+    const std::string& infer = "sequential [ linear(4, 5), tanh, linear(5, 2) ]") {
+  return Program("tensor(f32, [4])", "tensor(f32, [2])", "tensor(f32, [2])",
+                 Lines(infer, backward));
 }
 std::string Classes(const std::string& backward, const std::string& more = "") {
   return Program("tensor(f32, [4])", "scalar(u8)", "dist(3)",
@@ -260,9 +267,11 @@ TEST(L2Backward, DfaIsExactInTheLastStageAndFollowsTheGradientBefore) {
 
 TEST(L2Backward, DirectionsFromLossesFollowTheGradient) {
   const Numbers exact = Directions(Regression("autodiff(mode: reverse)"));
-  EXPECT_GT(Cosine(Directions(Regression("zeroth_order(samples: 8, sigma: 0.01)"), 12), exact), 0.8);
+  EXPECT_GT(Cosine(Directions(Regression("zeroth_order(samples: 8, sigma: 0.01)"), 12), exact),
+            0.8);
   for (const char* selection : {"all", "rank", "top"}) {
-    const std::string form = std::string("evolution(pop: 16, sigma: 0.01, selection: ") + selection + ")";
+    const std::string form =
+        std::string("evolution(pop: 16, sigma: 0.01, selection: ") + selection + ")";
     EXPECT_GT(Cosine(Directions(Regression(form), 12), exact), 0.6) << selection;
   }
 }
@@ -270,8 +279,10 @@ TEST(L2Backward, DirectionsFromLossesFollowTheGradient) {
 // E over samples of (error of the sample)·∇log p is the gradient of the expected error.
 TEST(L2Backward, ReinforceFollowsTheGradientOfTheExpectedLoss) {
   const Numbers exact = Directions(Classes("autodiff(mode: reverse)", "loss: error\n"));
-  EXPECT_GT(Cosine(Directions(Classes("reinforce(baseline: none)", "loss: error\n"), 150), exact), 0.6);
-  EXPECT_GT(Cosine(Directions(Classes("reinforce(baseline: mean)", "loss: error\n"), 150), exact), 0.6);
+  EXPECT_GT(Cosine(Directions(Classes("reinforce(baseline: none)", "loss: error\n"), 150), exact),
+            0.6);
+  EXPECT_GT(Cosine(Directions(Classes("reinforce(baseline: mean)", "loss: error\n"), 150), exact),
+            0.6);
 }
 
 TEST(L2Backward, AHybridIsTheBlend) {
@@ -307,11 +318,13 @@ TEST(L2Backward, WhatAMethodCannotHandleIsRefusedWithAWayOut) {
   const std::string wide = "sequential [ linear(4, 50), tanh, linear(50, 2) ]";
   expect(Regression("autodiff(mode: forward)", wide), "forward mode needs one pass");
   expect(Regression("autodiff(mode: reverse, checkpoint: [linear9])"), "no layer 'linear9'");
-  expect(Regression("autodiff(mode: reverse)", "sequential [ linear(4, 5), sign, linear(5, 2) ]"), "flat");
+  expect(Regression("autodiff(mode: reverse)", "sequential [ linear(4, 5), sign, linear(5, 2) ]"),
+         "flat");
   expect(Regression("straight_through(estimator: clipped)"), "no flat layer");
   expect(Regression("dfa(feedback_dim: 2)", "linear(4, 2)"), "no hidden stage");
-  expect(Regression("dfa(feedback_dim: 2)", "sequential [ residual [ linear(4, 4) ], linear(4, 2) ]"),
-         "no chain");
+  expect(
+      Regression("dfa(feedback_dim: 2)", "sequential [ residual [ linear(4, 4) ], linear(4, 2) ]"),
+      "no chain");
   expect(Regression("reinforce(baseline: mean)"), "draws a class");
   expect(Classes("reinforce(baseline: mean)"), "infinite");
   expect(Regression("evolution(pop: 7, sigma: 0.1)"), "odd");
@@ -320,10 +333,12 @@ TEST(L2Backward, WhatAMethodCannotHandleIsRefusedWithAWayOut) {
 // ---- Sampling -----------------------------------------------------------------------------------
 
 TEST(L2Sample, ACurriculumCountsTheRowsOfItsStage) {
-  const std::string methods = Lines("linear(2, 2)", "autodiff(mode: reverse)", "",
-                                    "curriculum([{ filter: max(d.x) < 0.2, duration: 2 }, { filter: "
-                                    "max(d.x) >= 0.2 && max(d.x) < 9, duration: 1 }], batch: 6)");
-  const Module module = Read(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])", methods));
+  const std::string methods =
+      Lines("linear(2, 2)", "autodiff(mode: reverse)", "",
+            "curriculum([{ filter: max(d.x) < 0.2, duration: 2 }, { filter: "
+            "max(d.x) >= 0.2 && max(d.x) < 9, duration: 1 }], batch: 6)");
+  const Module module =
+      Read(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])", methods));
   const ForwardGraph f = ExpandForward(module, module.methods[0], 6, {true, 0});
   const Numbers x = Input(f.graph, "x");
   Numbers easy, hard;
@@ -349,8 +364,9 @@ TEST(L2Sample, WhatCannotBeDrawnIsRefusedWithAWayOut) {
   expect("stream_window(window: 7)", "no field that is read has 7 elements");
   expect("replay(buffer: 8, batch: 16)", "less than one batch");
   expect("distributed_shard(shards: 2, method: replay(buffer: 64))", "one order");
-  expect("curriculum([{ filter: max(d.x) < 1, duration: 2 }, { filter: max(d.x) < 2, duration: 2 }])",
-         "overlaps");
+  expect(
+      "curriculum([{ filter: max(d.x) < 1, duration: 2 }, { filter: max(d.x) < 2, duration: 2 }])",
+      "overlaps");
   expect("curriculum([{ filter: d.x < 1, duration: 2 }])", "each element");
 }
 
@@ -360,12 +376,14 @@ TEST(L2Infer, AnUnprovenUntilAndOtherFaultsAreRefused) {
         Errors(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])", Lines(infer)));
     EXPECT_NE(found.find(part), std::string::npos) << found;
   };
-  expect("recurrent(cell: linear(2, 2), until(norm(change) < 0.1))", "nothing proves that this ends");
+  expect("recurrent(cell: linear(2, 2), until(norm(change) < 0.1))",
+         "nothing proves that this ends");
   expect("recurrent(cell: linear(2, 2), until(norm(change) < 0.1 && step >= 3))", "nothing proves");
   expect("recurrent(cell: linear(2, 2), until(step >= 100000))", "100000 steps");
   expect("recurrent(cell: linear(2, 2))", "one of 'steps: n' and 'until(predicate)'");
   expect("recurrent(cell: linear(2, 3), steps: 2)", "cannot take");
-  expect("mixture(experts: [linear(2, 2), linear(2, 2)], gate: linear(2, 2))", "gives no distribution");
+  expect("mixture(experts: [linear(2, 2), linear(2, 2)], gate: linear(2, 2))",
+         "gives no distribution");
   expect("mixture(experts: [linear(2, 2)], gate: softmax)", "at least two");
   expect("graph(nodes: linear(2, 2), edges: [[0, 9]])", "[nodes, features]");
   expect("sequential [ linear(2, 2), shared(norm1) ]", "no layer 'norm1'");
