@@ -14,7 +14,7 @@ namespace {
 using Clock = SearchMeter::Clock;
 
 // Costly limits (bytes, clock) are looked at once in this many applied matches.
-constexpr uint64_t kCheckEvery = 256;
+constexpr uint32_t kCheckEvery = 256;
 // Fewer matches are not worth a block.
 constexpr uint64_t kMinBlock = 16;
 
@@ -263,14 +263,39 @@ class Engine {
     for (const Found& found : found_) graph_.histories_[found.rule.index].stopped_by = stopped_;
   }
 
-  // Bytes and clock.
-  bool WithinLimits() {
-    if (graph_.Bytes() + match_bytes_ > budget_.max_bytes) {
+  // Bytes and clock. `growth`: what is about to be allocated.
+  bool WithinLimits(size_t growth = 0) {
+    if (graph_.Bytes() + match_bytes_ + growth > budget_.max_bytes) {
       stopped_ = StopReason::kByteLimit;
     } else if (deadline_ && Clock::now() > *deadline_) {
       stopped_ = StopReason::kTimeLimit;
     }
     return !stopped_;
+  }
+
+  // What the graph may grow by until the costly limits are looked at again, if all matches are of
+  // `rule`. Hash slots double at once, and the old ones are there meanwhile: counted afterwards,
+  // that would be too late.
+  size_t Growth(const Rule& rule) {
+    const auto adds = [](const Action& action) {
+      return action.kind == Action::Kind::kAdd || action.kind == Action::Kind::kAddAs ||
+             action.kind == Action::Kind::kSet;
+    };
+    new_rows_.resize(graph_.tables_.size());
+    for (const Action& action : rule.actions) {
+      if (adds(action)) new_rows_[action.function.index] += kCheckEvery;
+    }
+    size_t bytes = 0;
+    uint32_t rows = 0;
+    for (const Action& action : rule.actions) {
+      if (!adds(action)) continue;
+      const uint32_t here = std::exchange(new_rows_[action.function.index], 0);
+      if (here == 0) continue;
+      const Table& table = graph_.tables_[action.function.index];
+      bytes += table.BytesWith(here) - table.Bytes();
+      rows += here;
+    }
+    return bytes + graph_.union_find_.BytesWith(rows) - graph_.union_find_.Bytes();
   }
 
   // How many of the next `left` matches can be applied in one block: up to the next look at the
@@ -312,7 +337,7 @@ class Engine {
           stopped_ = StopReason::kNodeLimit;
           return false;
         }
-        if (++applied_ % kCheckEvery == 0 && !WithinLimits()) return false;
+        if (++applied_ % kCheckEvery == 0 && !WithinLimits(Growth(rule))) return false;
         for (uint32_t i = 0; i < width; ++i) slots[used[i]] = values[i];
         ProofLog* log = graph_.proof_log();
         if (log != nullptr) [[unlikely]] {
@@ -350,6 +375,7 @@ class Engine {
   bool last_step_idle_ = true;
   std::vector<Found> found_;
   std::vector<std::optional<std::vector<RuleId>>> rules_of_;  // by ruleset
+  std::vector<uint32_t> new_rows_;                            // by function, for Growth()
   std::vector<RuleReport> reports_;                           // by rule
 };
 
