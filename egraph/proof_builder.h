@@ -114,7 +114,8 @@ class ProofBuilder {
   bool collecting_ = true;
   bool failed_ = false;
   std::string gap_;
-  uint32_t limit_ = 0;  // records from here on may not be used
+  uint32_t nested_ = 0;  // Equal() in Equal()
+  uint32_t limit_ = 0;   // records from here on may not be used
   std::priority_queue<uint32_t> wanted_;
   std::vector<uint32_t> collected_;  // times, latest first
   absl::flat_hash_map<uint32_t, Ref> events_;

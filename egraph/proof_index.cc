@@ -15,7 +15,7 @@ constexpr size_t kMaxVisited = 20000;
 // How many early equations the latest one is worth.
 constexpr uint32_t kLateness = 8;
 // Terms that no row was made for nest no deeper than rules do.
-constexpr uint32_t kMaxLookups = 1100;
+constexpr uint32_t kMaxLookups = 400;
 
 }  // namespace
 
