@@ -62,8 +62,32 @@ void RuleSearch::Begin() {
   first_chunk_.clear();
 }
 
-bool RuleSearch::Add(RuleId id, uint64_t seen, std::span<const uint32_t> outputs,
-                     uint64_t stop_at) {
+SearchCache::RulePlans& RuleSearch::PlansOf(RuleId id) {
+  if (cache_.plans_.size() <= id.index) cache_.plans_.resize(graph_.rule_count());
+  SearchCache::RulePlans& plans = cache_.plans_[id.index];
+  if (plans.rule == graph_.rules_[id.index]) return plans;
+  plans = {graph_.rules_[id.index], {}, {}};
+  const Rule& rule = *plans.rule;
+  plans.parts.resize(std::max<size_t>(1, rule.query.atoms.size()));
+  std::vector<uint8_t> used(rule.query.slot_sorts.size(), 0);
+  const auto use = [&](const Operand& operand) {
+    if (!operand.is_constant && operand.bits < used.size()) used[operand.bits] = 1;
+  };
+  for (const Action& action : rule.actions) {
+    for (const Operand& operand : action.args) use(operand);
+    if (action.kind == Action::Kind::kSet || action.kind == Action::Kind::kAddAs) {
+      use(action.value);
+    }
+  }
+  plans.kept.alike = std::find(used.begin(), used.end(), 1) == used.end();
+  if (graph_.proof_log() != nullptr) used.assign(used.size(), 1);
+  for (uint32_t slot = 0; slot < used.size(); ++slot) {
+    if (used[slot]) plans.kept.slots.push_back(slot);
+  }
+  return plans;
+}
+
+bool RuleSearch::Add(RuleId id, uint64_t seen, uint64_t stop_at) {
   const Query& query = graph_.rule(id).query;
   bool any_new = query.atoms.empty() && seen == 0;
   old_rows_.clear();
@@ -75,21 +99,18 @@ bool RuleSearch::Add(RuleId id, uint64_t seen, std::span<const uint32_t> outputs
     any_new |= old_rows_.back() < row_counts_.back();
   }
   if (!any_new) return false;
+  SearchCache::RulePlans& plans = PlansOf(id);
   added_.push_back({leaves_.size(), 0});
-  if (query.atoms.empty()) {
-    AddPart(id, query, 0, outputs, stop_at);
-    return true;
-  }
-  for (size_t i = 0; i < query.atoms.size(); ++i) {
-    AddPart(id, query, i, outputs, stop_at);
+  for (size_t i = 0; i < plans.parts.size(); ++i) {
+    AddPart(plans, i, stop_at);
     // Without old rows the atoms before the next one match nothing.
-    if (old_rows_[i] == 0) break;
+    if (query.atoms.empty() || old_rows_[i] == 0) break;
   }
   return true;
 }
 
-void RuleSearch::AddPart(RuleId id, const Query& query, size_t delta_atom,
-                         std::span<const uint32_t> outputs, uint64_t stop_at) {
+void RuleSearch::AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint64_t stop_at) {
+  const Query& query = plans.rule->query;
   rows_.clear();
   for (size_t i = 0; i < query.atoms.size(); ++i) {
     const RowRange range = RangeOf(i, delta_atom);
@@ -97,13 +118,6 @@ void RuleSearch::AddPart(RuleId id, const Query& query, size_t delta_atom,
                                 range == RowRange::kOld ? old_rows_[i] : row_counts_[i]};
     if (rows.from >= rows.to) return;
     rows_.push_back(rows);
-  }
-  if (cache_.plans_.size() <= id.index) cache_.plans_.resize(graph_.rule_count());
-  SearchCache::RulePlans& plans = cache_.plans_[id.index];
-  if (plans.rule != graph_.rules_[id.index]) {
-    plans.rule = graph_.rules_[id.index];
-    plans.parts.clear();
-    plans.parts.resize(std::max<size_t>(1, query.atoms.size()));
   }
   SearchCache::Part& part = plans.parts[delta_atom];
   bool serves = part.planned;
@@ -116,8 +130,8 @@ void RuleSearch::AddPart(RuleId id, const Query& query, size_t delta_atom,
     for (const JoinForest::Rows& rows : rows_) part.rows.push_back(rows.to - rows.from);
     part.plan = Planner(graph_, cache_.indexes_).Plan(query, part.rows, delta_atom);
   }
-  leaves_.push_back(cache_.forest_.Add(graph_, cache_.indexes_, query, part.plan, rows_, outputs,
-                                       stop_at));
+  leaves_.push_back(cache_.forest_.Add(graph_, cache_.indexes_, query, part.plan, rows_,
+                                       plans.kept.slots, stop_at));
   ++added_.back().leaf_count;
 }
 

@@ -22,6 +22,13 @@
 
 namespace l3c::egraph {
 
+// What is kept of a match of a rule: what its actions read, but for proofs, which name the values of
+// all variables.
+struct KeptSlots {
+  bool alike = false;  // no action reads a slot: the matches differ in nothing
+  std::vector<uint32_t> slots;
+};
+
 class SearchCache {
  public:
   size_t Bytes() const;
@@ -35,7 +42,8 @@ class SearchCache {
   };
   struct RulePlans {
     std::shared_ptr<const Rule> rule;  // ids of rules may be used again
-    std::vector<Part> parts;           // by atom with new rows
+    KeptSlots kept;
+    std::vector<Part> parts;  // by atom with new rows
   };
   JoinIndexes indexes_;
   std::vector<RulePlans> plans_;  // by rule
@@ -58,9 +66,9 @@ class RuleSearch {
   // Starts over. What was found is gone.
   void Begin();
   // Adds a rule, to be matched on what is new since it has `seen` the search step of that number.
-  // Of each match the values of `outputs`, slots of its query, are kept. In each chunk no more than
-  // `stop_at` matches are looked for. False when nothing is new for it.
-  bool Add(RuleId rule, uint64_t seen, std::span<const uint32_t> outputs, uint64_t stop_at);
+  // In each chunk no more than `stop_at` matches are looked for. False when nothing is new for it.
+  bool Add(RuleId rule, uint64_t seen, uint64_t stop_at);
+  const KeptSlots& Kept(RuleId rule) { return PlansOf(rule).kept; }
   // Searches for all that was added.
   SearchMeter::Stop Run(const Limits& limits);
 
@@ -82,8 +90,8 @@ class RuleSearch {
   struct Added {
     size_t first_leaf = 0, leaf_count = 0;  // in leaves_
   };
-  void AddPart(RuleId rule, const Query& query, size_t atom, std::span<const uint32_t> outputs,
-               uint64_t stop_at);
+  SearchCache::RulePlans& PlansOf(RuleId rule);
+  void AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint64_t stop_at);
   void MakeChunks();
   void ClearBuffers();
   bool RunChunk(JoinRun& run, const Chunk& chunk);

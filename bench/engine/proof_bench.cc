@@ -1,7 +1,8 @@
 // What proofs cost: math-microbenchmark with the log off, on, and with redundant unions; then the
 // size of proofs of random equalities, and the time to make and to check them.
 //
-//   proof_bench [STEPS [PROOFS]]       10 steps, 50 proofs unless given
+//   proof_bench [STEPS [PROOFS [ROUNDS]]]       10 steps, 50 proofs, medians of 3 rounds unless
+//   given
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -89,18 +90,19 @@ void Explain(EGraph& graph, int proofs) {
 int main(int argc, char** argv) {
   const uint64_t steps = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10;
   const int proofs = argc > 2 ? std::atoi(argv[2]) : 50;
+  const int rounds = argc > 3 ? std::max(1, std::atoi(argv[3])) : 3;
   constexpr const char* kNames[] = {"off", "on", "on, redundant unions too"};
   for (int m = 0; m < 3; ++m) {
     std::vector<double> times;
-    for (int round = 0; round < 3; ++round) {
+    for (int round = 0; round < rounds; ++round) {
       EGraph graph;
       times.push_back(Run(graph, static_cast<Mode>(m), steps));
-      if (round != 2) continue;
+      if (round + 1 != rounds) continue;
       std::sort(times.begin(), times.end());
       const ProofLog* log = graph.proof_log();
       std::printf(
           "proofs %s: %.3f s, %zu nodes, %.1f bytes a node, of which %.1f log\n", kNames[m],
-          times[1], graph.NodeCount(),
+          times[times.size() / 2], graph.NodeCount(),
           static_cast<double>(graph.Bytes()) / static_cast<double>(graph.NodeCount()),
           log ? static_cast<double>(log->Bytes()) / static_cast<double>(graph.NodeCount()) : 0.0);
       if (log) Explain(graph, proofs);

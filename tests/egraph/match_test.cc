@@ -30,8 +30,9 @@ TEST(JoinIndex, FindsWhatIsThereNewestFirst) {
       JoinIndex index(3, mask);
       for (int round = 0; round < 12; ++round) {
         for (int i = 0; i < 20 << (round / 2); ++i) {
-          const uint32_t args[] = {random() % spread, random() % spread};
-          table.FindOrAppend(args, random() % spread, kInitial);
+          const uint32_t args[] = {static_cast<uint32_t>(random() % spread),
+                                   static_cast<uint32_t>(random() % spread)};
+          table.FindOrAppend(args, static_cast<uint32_t>(random() % spread), kInitial);
         }
         for (int i = 0; i < 10; ++i) {
           const uint32_t row = random() % table.row_count();
