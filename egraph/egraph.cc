@@ -70,8 +70,12 @@ EGraph::EGraph() {
     rule->ruleset = RulesetId{};
     rules_.push_back(std::move(rule));
     rule_clock_.push_back(0);
+    histories_.emplace_back();
   }
   RegisterBuiltinPrimitives(*this);
+  for (Primitive& primitive : primitives_) {
+    primitive.reads_only = primitive.output == kUnit || primitive.output == kBool;
+  }
   RegisterBigPrimitives(*this);
 }
 
@@ -226,7 +230,25 @@ RuleId EGraph::AddRule(Rule rule) {
   const RuleId id{static_cast<uint32_t>(rules_.size())};
   rules_.push_back(std::make_shared<const Rule>(std::move(rule)));
   rule_clock_.push_back(0);
+  histories_.emplace_back();
   return id;
+}
+
+SchedulerId EGraph::DeclareScheduler(std::string_view name, BackoffOptions options) {
+  const SchedulerId known = FindScheduler(name);
+  if (known.valid()) {
+    schedulers_[known.index] = Scheduler(options);
+    return known;
+  }
+  const SchedulerId id{static_cast<uint32_t>(schedulers_.size())};
+  scheduler_by_name_.emplace(name, id);
+  schedulers_.emplace_back(options);
+  return id;
+}
+
+SchedulerId EGraph::FindScheduler(std::string_view name) const {
+  auto it = scheduler_by_name_.find(name);
+  return it == scheduler_by_name_.end() ? SchedulerId{} : it->second;
 }
 
 void EGraph::SetGlobal(std::string_view name, Global global) {
@@ -673,6 +695,7 @@ bool EGraph::Rebuild() {
 void EGraph::EnableProofs(ProofOptions options) {
   assert(live_rows_ == 0 && union_find_.size() == 0);
   proof_log_.Create(options);
+  search_cache_.Drop();  // what is kept of a match changes
 }
 
 // --- Reading
@@ -698,6 +721,7 @@ size_t EGraph::Bytes() const {
   if (proof_log_) bytes += proof_log_->Bytes();
   bytes += large_ints_.capacity() * 3 * sizeof(int64_t) + floats_.capacity() * 3 * sizeof(double);
   for (const Table& table : tables_) bytes += table.Bytes();
+  bytes += search_cache_.Bytes();
   return bytes;
 }
 

@@ -44,12 +44,34 @@
 #include "egraph/numerics.h"
 #include "egraph/proof_log.h"
 #include "egraph/rule.h"
+#include "egraph/rule_history.h"
+#include "egraph/scheduler.h"
 #include "egraph/table.h"
 #include "egraph/union_find.h"
 
 namespace l3c::egraph {
 
 class EGraph;
+class SearchCache;  // search.h
+
+// What searches keep from run to run: plans, indexes, threads. A copy of a graph starts without.
+class SearchCacheHolder {
+ public:
+  SearchCacheHolder();
+  ~SearchCacheHolder();
+  SearchCacheHolder(const SearchCacheHolder&);
+  SearchCacheHolder& operator=(const SearchCacheHolder&);
+  SearchCacheHolder(SearchCacheHolder&&) noexcept;
+  SearchCacheHolder& operator=(SearchCacheHolder&&) noexcept;
+
+  SearchCache& Get();
+  // Needed when rules or functions are taken away and their ids used again.
+  void Drop();
+  size_t Bytes() const;
+
+ private:
+  std::unique_ptr<SearchCache> cache_;
+};
 
 // What becomes of a second value set for the same arguments.
 class Merge {
@@ -132,6 +154,9 @@ struct Primitive {
   PrimitiveFn fn;
   // The last `repeated` inputs may stand any number of times, also none.
   uint32_t repeated = 0;
+  // It interns nothing and may run on several threads at once. Set for the comparisons of base
+  // values; searches that call anything else stay on one thread.
+  bool reads_only = false;
 
   // Whether it can be called with that many arguments; the sort that argument `i` must have.
   bool Takes(size_t arguments) const {
@@ -297,6 +322,13 @@ class EGraph {
   RuleId AddRule(Rule rule);
   const Rule& rule(RuleId id) const { return *rules_[id.index]; }
   size_t rule_count() const { return rules_.size(); }
+  const RuleHistory& history(RuleId id) const { return histories_[id.index]; }
+  // Counts the steps of all runs; each searches all rules of a ruleset once.
+  uint64_t search_step() const { return clock_; }
+  // A scheduler under this name, from its beginning; one of that name is replaced.
+  SchedulerId DeclareScheduler(std::string_view name, BackoffOptions options);
+  SchedulerId FindScheduler(std::string_view name) const;
+  const Scheduler& scheduler(SchedulerId id) const { return schedulers_[id.index]; }
   // Rules of a higher class are loaded but do not run. Default: kReassoc.
   void set_numerics(Numerics numerics) { numerics_ = numerics; }
   Numerics numerics() const { return numerics_; }
@@ -339,7 +371,7 @@ class EGraph {
 
  private:
   friend class Engine;        // run.cc: search steps
-  friend class Matcher;       // match.h: column indexes
+  friend class RuleSearch;    // search.h: what it keeps from run to run
   friend class ActionRunner;  // apply.h: canonical arguments
   friend class TermBank;      // term_bank.h: a graph without equalities
 
@@ -386,7 +418,10 @@ class EGraph {
   std::vector<std::shared_ptr<const Rule>> rules_;  // shared by copies of the graph
   NameMap<SortId> sort_by_name_;
   NameMap<FunctionId> function_by_name_;
+  std::vector<RuleHistory> histories_;               // by rule
+  std::vector<Scheduler> schedulers_;
   NameMap<RulesetId> ruleset_by_name_;
+  NameMap<SchedulerId> scheduler_by_name_;
   NameMap<std::vector<uint32_t>> primitives_by_name_;
   NameMap<Global> globals_;
 
@@ -417,6 +452,7 @@ class EGraph {
   RuleId current_rule_ = kInitial;
   bool in_action_ = false;
   std::optional<std::string> failure_;
+  SearchCacheHolder search_cache_;
 };
 
 // Declares the primitives of the base sorts (primitives.cc); every graph has them.

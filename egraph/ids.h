@@ -42,6 +42,7 @@ using SortId = Id<struct SortTag>;
 using FunctionId = Id<struct FunctionTag>;
 using RuleId = Id<struct RuleTag>;
 using RulesetId = Id<struct RulesetTag>;
+using SchedulerId = Id<struct SchedulerTag>;
 
 // The base sorts, declared in every e-graph.
 inline constexpr SortId kUnit{0};

@@ -1,159 +1,175 @@
-// Finding the matches of a query: join planning and execution.
-//
-// A query is joined atom by atom. The next atom is the one expected to have the fewest matching
-// rows given the slots bound so far; it is scanned when nothing is bound, looked up in the hash of
-// its table when all arguments are, and else probed through a column index, which is built on first
-// use and extended by new rows afterwards. Primitives run as soon as their arguments are bound.
+// Finding the matches of many queries at once: join plans that begin alike share their beginning.
 //
 // Semi-naive evaluation asks for the matches that hold at least one new row. They are split by the
 // first atom that matches a new one: for atom i, the atoms before it match old rows, it matches new
 // rows, the atoms after it match all. The parts are disjoint, and a part whose atom i has no new
-// rows costs nothing.
+// rows costs nothing. Every part of every rule is one plan (plan.h).
+//
+// The plans of a step are put into a JoinForest: a tree for every distinct first step, whose paths
+// are plans and whose leaves are parts. A tree is run as nested loops. For each leaf the matches
+// come in the order in which its plan alone would give them.
+//
+// A forest is read-only while it runs: several JoinRuns may walk it on several threads.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "egraph/egraph.h"
-#include "egraph/rule.h"
+#include "egraph/match_buffer.h"
+#include "egraph/plan.h"
 
 namespace l3c::egraph {
 
-class Matcher {
+class JoinForest {
  public:
-  explicit Matcher(EGraph& graph) : graph_(graph) {}
+  static constexpr uint32_t kNone = 0xffffffffu;
+  static constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 
-  // The rows that are new for a query: those from `old_rows[i]` on, for each atom i.
-  struct Delta {
-    std::vector<uint32_t> old_rows;
-  };
-
-  // Calls `sink(slots)` for every match with a new row, in a fixed order, until it gives false. The
-  // values are canonical while the graph does not change. Returns false when the sink did.
-  template <typename Sink>
-  bool ForEachMatch(const Query& query, const Delta& delta, Sink&& sink);
-
-  // Whether subsumed rows match as well.
-  void SeeSubsumed(bool see) { see_subsumed_ = see; }
-
-  // Rows and primitives tried so far.
-  uint64_t work() const { return work_; }
-
- private:
-  enum class Range : uint8_t { kAll, kOld, kNew };
-  struct Check {  // column against a slot or a constant, or into a slot
-    enum class Kind : uint8_t { kSlot, kConstant, kBind } kind;
+  struct Check {
+    JoinPlan::Check::Kind kind;
+    uint32_t offset;  // in an entry of the index; 0: to be read from the table
     uint32_t column;
     uint32_t bits;
+    friend bool operator==(const Check&, const Check&) = default;
   };
-  struct Step {
-    enum class Kind : uint8_t { kScan, kLookup, kProbe, kPrimitive } kind;
-    // Atoms.
-    Table* table = nullptr;
-    const ColumnIndex* index = nullptr;
-    uint32_t from = 0, to = 0;                  // rows in range: [from, to)
-    uint32_t first_key = 0, key_count = 0;      // into keys_
-    uint32_t first_check = 0, check_count = 0;  // into checks_
-    // Primitives.
+  struct Node {
+    enum class Kind : uint8_t { kOnce, kScan, kScanBack, kLookup, kProbe, kPrimitive } kind;
+    bool check_rows = true;  // an index may name rows that are gone
+    uint32_t from = 0, to = 0;
+    const Table* table = nullptr;
+    const JoinIndex* index = nullptr;
     const PrimitiveFn* fn = nullptr;
-    Check output{Check::Kind::kConstant, 0, 0};
+    uint32_t first_key = 0, key_count = 0;
+    uint32_t first_check = 0, check_count = 0;
+    Check output{JoinPlan::Check::Kind::kConstant, 0, 0, 0};
+    uint64_t hash = 0;
+    uint32_t parent = kNone;
+    uint32_t first_child = kNone, last_child = kNone, next_sibling = kNone;
+    uint32_t first_leaf = kNone;
+  };
+  struct Leaf {
+    uint32_t node = kNone;
+    uint32_t next = kNone;    // of the same node
+    uint32_t number = 0;      // among those of its tree
+    uint32_t first_output = 0, output_count = 0;
+    uint64_t stop_at = kNoLimit;  // looks for no more matches than this
+  };
+  struct Tree {
+    uint32_t root = kNone;
+    uint32_t leaf_count = 0;
+    bool interns = false;  // has a primitive that may intern: for one thread only
+  };
+  // The rows that an atom may match: [from, to).
+  struct Rows {
+    uint32_t from, to;
   };
 
-  // Plans `query` with atom `delta_atom` on new rows (none: all atoms on all rows). False when some
-  // atom has no row in range, so that nothing can match.
-  bool Plan(const Query& query, const Delta& delta, size_t delta_atom);
-  // Adds the primitives whose arguments are bound by now.
-  void PlanPrimitives(const Query& query);
-  bool IsBound(const Operand& operand) const { return operand.is_constant || bound_[operand.bits]; }
-  uint64_t BoundColumns(const Atom& atom) const;
-  bool SharesSlot(const Atom& atom) const;
-  // The rows expected to match an atom, given what is bound.
-  double Expected(const Atom& atom, uint32_t rows) const;
-  void PlanAtom(const Atom& atom, uint32_t from, uint32_t to);
+  void Clear();
+  // Adds a part of a query; `rows` by atom, `outputs` are the slots whose values a match consists
+  // of. Returns the leaf.
+  uint32_t Add(const EGraph& graph, JoinIndexes& indexes, const Query& query, const JoinPlan& plan,
+               std::span<const Rows> rows, std::span<const uint32_t> outputs, uint64_t stop_at);
 
-  template <typename Sink>
-  bool Execute(size_t step, Sink& sink);
-  bool Accept(const Step& step, uint32_t row);
+  const std::vector<Tree>& trees() const { return trees_; }
+  const Node& node(uint32_t i) const { return nodes_[i]; }
+  const Leaf& leaf(uint32_t i) const { return leaves_[i]; }
+  uint32_t tree_of(uint32_t leaf) const { return leaf_trees_[leaf]; }
+  uint32_t slot_count() const { return slot_count_; }
+  size_t node_count() const { return nodes_.size(); }
+  size_t leaf_count() const { return leaves_.size(); }
 
-  EGraph& graph_;
-  uint64_t work_ = 0;
-  bool see_subsumed_ = false;
-  std::vector<Step> steps_;
-  std::vector<Operand> keys_;  // operands of lookups, probes and primitives
+ private:
+  friend class JoinRun;
+  bool Same(const Node& a, const Node& b) const;
+  uint64_t Hash(const Node& node) const;
+
+  std::vector<Node> nodes_;
+  std::vector<Leaf> leaves_;
+  std::vector<uint32_t> leaf_trees_;
+  std::vector<Tree> trees_;
+  std::vector<Operand> keys_;
   std::vector<Check> checks_;
-  std::vector<uint8_t> bound_;               // by slot
-  std::vector<uint8_t> planned_primitives_;  // by primitive atom
-  struct Candidate {
-    uint32_t atom, from, to;
-  };
-  std::vector<Candidate> candidates_;
-  std::vector<uint32_t> slots_;
+  std::vector<Operand> outputs_;
+  uint32_t slot_count_ = 0;
+  std::vector<Operand> renamed_;  // by slot of the query
 };
 
-template <typename Sink>
-bool Matcher::ForEachMatch(const Query& query, const Delta& delta, Sink&& sink) {
-  slots_.assign(query.slot_sorts.size(), Value::kNone);
-  for (const Query::Preset& preset : query.presets) {
-    slots_[preset.slot] =
-        graph_.Canonical(query.slot_sorts[preset.slot], preset.value).bits;
-  }
-  if (query.atoms.empty()) {
-    return !Plan(query, delta, 0) || Execute(0, sink);
-  }
-  for (size_t i = 0; i < query.atoms.size(); ++i) {
-    if (Plan(query, delta, i) && !Execute(0, sink)) return false;
-    // Without old rows the atoms before the next one match nothing.
-    if (delta.old_rows[i] == 0) break;
-  }
-  return true;
-}
+// How much a search may find, and how much it has: shared by the threads of a search.
+class SearchMeter {
+ public:
+  using Clock = std::chrono::steady_clock;
+  enum class Stop : uint8_t { kNone, kMatches, kBytes, kTime };
 
-template <typename Sink>
-bool Matcher::Execute(size_t number, Sink& sink) {
-  if (number == steps_.size()) return sink(slots_.data());
-  const Step& step = steps_[number];
-  uint32_t key[EGraph::kMaxArity + 1];
-  for (uint32_t i = 0; i < step.key_count; ++i) {
-    const Operand& operand = keys_[step.first_key + i];
-    key[i] = operand.is_constant ? operand.bits : slots_[operand.bits];
+  SearchMeter(uint64_t max_matches, uint64_t max_bytes, std::optional<Clock::time_point> deadline)
+      : max_matches_(max_matches), max_bytes_(max_bytes), deadline_(deadline) {}
+
+  // Matches and bytes found since the last call. Returns how many more matches may come.
+  uint64_t Add(uint64_t matches, uint64_t bytes);
+  void StopFor(Stop reason) {
+    Stop none = Stop::kNone;
+    stop_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
   }
-  switch (step.kind) {
-    case Step::Kind::kScan:
-      for (uint32_t row = step.from; row < step.to; ++row) {
-        ++work_;
-        if (Accept(step, row) && !Execute(number + 1, sink)) return false;
-      }
-      return true;
-    case Step::Kind::kLookup: {
-      ++work_;
-      const uint32_t row = step.table->Find(key);
-      if (row == Table::kNoRow || row < step.from || row >= step.to) return true;
-      return !Accept(step, row) || Execute(number + 1, sink);
-    }
-    case Step::Kind::kProbe:
-      // Chains run from new rows to old ones.
-      for (uint32_t row = step.table->Newest(*step.index, key);
-           row != ColumnIndex::kEnd && row >= step.from; row = step.index->Next(row)) {
-        ++work_;
-        if (row < step.to && Accept(step, row) && !Execute(number + 1, sink)) return false;
-      }
-      return true;
-    case Step::Kind::kPrimitive: {
-      ++work_;
-      Value args[EGraph::kMaxArity + 1];
-      for (uint32_t i = 0; i < step.key_count; ++i) args[i] = Value{key[i]};
-      const std::optional<Value> result = (*step.fn)(graph_, std::span(args, step.key_count));
-      if (!result) return true;
-      if (step.output.kind == Check::Kind::kBind) {
-        slots_[step.output.bits] = result->bits;
-      } else if (result->bits != (step.output.kind == Check::Kind::kSlot ? slots_[step.output.bits]
-                                                                         : step.output.bits)) {
-        return true;
-      }
-      return Execute(number + 1, sink);
-    }
+  Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
+  uint64_t matches() const { return matches_.load(std::memory_order_relaxed); }
+
+ private:
+  const uint64_t max_matches_;
+  const uint64_t max_bytes_;
+  const std::optional<Clock::time_point> deadline_;
+  std::atomic<uint64_t> matches_ = 0;
+  std::atomic<uint64_t> bytes_ = 0;
+  std::atomic<Stop> stop_ = Stop::kNone;
+};
+
+// Walks trees of a forest; one for each thread.
+class JoinRun {
+ public:
+  JoinRun(EGraph& graph, const JoinForest& forest, SearchMeter& meter, bool see_subsumed = false);
+
+  // Runs a tree on rows [from, to) of its root. `found` has a buffer for every leaf of the tree, to
+  // which the matches are appended. False when the meter stopped it.
+  bool Run(const JoinForest::Tree& tree, uint32_t from, uint32_t to, std::span<MatchBuffer> found);
+
+ private:
+  using Node = JoinForest::Node;
+  // Whether the loops may go on: false when the meter stopped the search.
+  bool Execute(uint32_t node);
+  bool Descend(const Node& node);
+  bool ExecuteScan(uint32_t number, uint32_t from, uint32_t to);
+  bool ExecuteProbe(uint32_t number, const uint32_t* key);
+  bool ExecuteLookup(const Node& node, const uint32_t* key);
+  bool ExecutePrimitive(const Node& node, const uint32_t* key);
+  bool Visible(const Table& table, uint32_t row) const {
+    return table.IsVisible(row) || (see_subsumed_ && table.IsLive(row));
   }
-  return true;
-}
+  bool Accept(const Node& node, uint32_t row);
+  bool AcceptEntry(const Node& node, const uint32_t* entry);
+  bool Compare(const JoinForest::Check& check, uint32_t value);
+  bool Emit(uint32_t leaf);
+  void Close(uint32_t leaf);
+  bool Flush();
+
+  EGraph& graph_;
+  const JoinForest& forest_;
+  SearchMeter& meter_;
+  const bool see_subsumed_;
+  std::span<MatchBuffer> found_;
+  std::vector<uint32_t> slots_;
+  // Leaves that have all they look for, and nodes below which all have, in the current tree.
+  std::vector<uint8_t> closed_nodes_;
+  std::vector<uint8_t> closed_leaves_;
+  bool any_closed_ = false;
+  uint64_t matches_ = 0;  // since the last Flush()
+  uint64_t bytes_ = 0;
+  uint64_t allowed_ = 0;  // matches until the limit
+  uint64_t work_ = 0;
+  uint64_t next_look_ = 0;  // at the clock
+};
 
 }  // namespace l3c::egraph

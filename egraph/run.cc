@@ -5,13 +5,18 @@
 #include <utility>
 
 #include "egraph/apply.h"
-#include "egraph/match.h"
+#include "egraph/search.h"
 
 namespace l3c::egraph {
 namespace {
 
-// Costly limits (bytes, clock) are looked at once in this many matches.
+using Clock = SearchMeter::Clock;
+
+// Costly limits (bytes, clock) are looked at once in this many applied matches.
 constexpr uint64_t kCheckEvery = 256;
+
+// A deadline further away than this many seconds is none: the clock cannot hold it.
+constexpr double kNoDeadline = 1e9;
 
 }  // namespace
 
@@ -39,50 +44,20 @@ std::string_view StopReasonName(StopReason reason) {
   return "failed";
 }
 
-Schedule Schedule::Run(RulesetId ruleset) {
-  Schedule s;
-  s.kind_ = Kind::kRun;
-  s.ruleset_ = ruleset;
-  return s;
-}
-
-Schedule Schedule::Repeat(uint64_t times, Schedule body) {
-  Schedule s;
-  s.kind_ = Kind::kRepeat;
-  s.times_ = times;
-  s.parts_.push_back(std::move(body));
-  return s;
-}
-
-Schedule Schedule::Saturate(Schedule body) {
-  Schedule s;
-  s.kind_ = Kind::kSaturate;
-  s.parts_.push_back(std::move(body));
-  return s;
-}
-
-Schedule Schedule::Sequence(std::vector<Schedule> parts) {
-  Schedule s;
-  s.kind_ = Kind::kSequence;
-  s.parts_ = std::move(parts);
-  return s;
-}
-
-Schedule Schedule::Until(Query query) && {
-  until_.assign(1, std::move(query));
-  return std::move(*this);
-}
-
 // One run: carries the budget through the schedule.
 class Engine {
  public:
   Engine(EGraph& graph, const Budget& budget)
       : graph_(graph),
         budget_(budget),
-        matcher_(graph),
+        search_(graph),
         actions_(graph),
-        start_(std::chrono::steady_clock::now()),
-        reports_(graph.rule_count()) {}
+        reports_(graph.rule_count()) {
+    if (budget.max_seconds < kNoDeadline) {
+      deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
+                                     std::chrono::duration<double>(budget.max_seconds));
+    }
+  }
 
   RunReport Run(const Schedule& schedule) {
     Outcome outcome;
@@ -91,6 +66,7 @@ class Engine {
     } else {
       outcome = Carry(schedule);
     }
+    search_.Begin();  // forgets the matches
     RunReport report;
     report.stop = stopped_          ? *stopped_
                   : outcome.until   ? StopReason::kUntil
@@ -110,15 +86,6 @@ class Engine {
     return report;
   }
 
-  bool HasMatch(const Query& query, bool subsumed_too = false) {
-    matcher_.SeeSubsumed(subsumed_too);
-    Matcher::Delta all;
-    all.old_rows.assign(query.atoms.size(), 0);
-    const bool none = matcher_.ForEachMatch(query, all, [](const uint32_t*) { return false; });
-    matcher_.SeeSubsumed(false);
-    return !none;
-  }
-
  private:
   struct Outcome {
     bool changed = false;
@@ -127,13 +94,13 @@ class Engine {
 
   Outcome Carry(const Schedule& schedule) {
     Outcome outcome;
-    if (!schedule.until().empty() && HasMatch(schedule.until()[0])) {
+    if (!schedule.until().empty() && search_.HasMatch(schedule.until()[0], false)) {
       outcome.until = true;
       return outcome;
     }
     switch (schedule.kind()) {
       case Schedule::Kind::kRun:
-        outcome.changed = RunStep(schedule.ruleset());
+        outcome.changed = RunStep(schedule.ruleset(), schedule.scheduler());
         break;
       case Schedule::Kind::kRepeat:
       case Schedule::Kind::kSaturate:
@@ -159,12 +126,13 @@ class Engine {
 
   struct Found {
     RuleId rule;
-    size_t begin = 0;  // into match_values_
+    size_t number = 0;  // in search_
     uint64_t count = 0;
   };
 
-  // Search, apply, rebuild. True when the graph changed.
-  bool RunStep(RulesetId ruleset) {
+  // Search, apply, rebuild. True when the graph changed, or may without any change in a later step
+  // because bans end.
+  bool RunStep(RulesetId ruleset, SchedulerId scheduler_id) {
     if (iterations_ >= budget_.max_iterations) {
       stopped_ = StopReason::kIterationLimit;
       return false;
@@ -173,155 +141,203 @@ class Engine {
     const uint64_t clock = ++graph_.clock_;
     if (const ProofLog* log = graph_.proof_log()) search_time_ = log->now();
     for (Table& table : graph_.tables_) table.Mark(clock);
+    Scheduler* scheduler =
+        scheduler_id.valid() ? &graph_.schedulers_[scheduler_id.index] : nullptr;
+    if (scheduler != nullptr) scheduler->BeginStep();
 
-    match_values_.clear();
-    found_.clear();
     const uint64_t version = graph_.version();
-    const std::span<const RulesetId> members = graph_.RulesetMembers(ruleset);
-    for (uint32_t r = kCongruence.index + 1; r < graph_.rules_.size() && !stopped_; ++r) {
-      const Rule& rule = *graph_.rules_[r];
-      if (rule.numerics <= graph_.numerics() &&
-          std::binary_search(members.begin(), members.end(), rule.ruleset)) {
-        Search(RuleId{r}, clock);
-      }
-    }
+    const std::vector<RuleId>& rules = RulesOf(ruleset);
+    Search(rules, clock, scheduler);
     // A search that was cut short is applied no further: what it would have found is unknown, and
     // the next run searches again.
     if (!stopped_) {
-      for (const Found& found : found_) {
-        if (!Apply(found)) break;
-        graph_.rule_clock_[found.rule.index] = clock;
+      for (size_t i = 0; i < found_.size(); ++i) {
+        if (!Apply(found_[i])) {
+          for (; i < found_.size(); ++i) graph_.histories_[found_[i].rule.index].stopped_by = stopped_;
+          break;
+        }
+        graph_.rule_clock_[found_[i].rule.index] = clock;
       }
       graph_.current_rule_ = kInitial;
     }
     if (!graph_.Rebuild()) stopped_ = StopReason::kFailed;
     last_step_idle_ = graph_.version() == version;
+    // Nothing left to do but for what is banned.
+    if (last_step_idle_ && !stopped_ && scheduler != nullptr && scheduler->EndFirstBan(rules)) {
+      last_step_idle_ = false;
+    }
+    if (scheduler != nullptr) {
+      for (RuleId rule : rules) {
+        const uint64_t banned = scheduler->BannedFor(rule);
+        graph_.histories_[rule.index].banned_for = banned == 0 ? 0 : banned - 1;
+      }
+    }
     return !last_step_idle_;
   }
 
-  void Search(RuleId id, uint64_t clock) {
-    const Rule& rule = *graph_.rules_[id.index];
-    const uint64_t seen = rule.naive ? 0 : graph_.rule_clock_[id.index];
-    bool any_new = rule.query.atoms.empty() && seen == 0;
-    delta_.old_rows.clear();
-    for (const Atom& atom : rule.query.atoms) {
-      const Table& table = graph_.tables_[atom.function.index];
-      delta_.old_rows.push_back(seen == 0 ? 0 : table.RowsAt(seen));
-      any_new |= delta_.old_rows.back() < table.row_count();
-    }
-    if (!any_new) return;
-
-    // Only what the actions read is kept of a match, but for proofs.
-    const std::vector<uint32_t>& used = UsedSlots(id);
-    Found found{id, match_values_.size(), 0};
-    const bool complete = matcher_.ForEachMatch(rule.query, delta_, [&](const uint32_t* slots) {
-      if (matches_ + found.count >= budget_.max_matches) {
-        stopped_ = StopReason::kMatchLimit;
-        return false;
+  // The rules that a step of the ruleset searches for, by id.
+  const std::vector<RuleId>& RulesOf(RulesetId ruleset) {
+    if (rules_of_.size() <= ruleset.index) rules_of_.resize(graph_.ruleset_count());
+    auto& known = rules_of_[ruleset.index];
+    if (known) return *known;
+    known.emplace();
+    const std::span<const RulesetId> members = graph_.RulesetMembers(ruleset);
+    for (uint32_t r = kCongruence.index + 1; r < graph_.rules_.size(); ++r) {
+      const Rule& rule = *graph_.rules_[r];
+      if (rule.numerics <= graph_.numerics() &&
+          std::binary_search(members.begin(), members.end(), rule.ruleset)) {
+        known->push_back(RuleId{r});
       }
-      ++found.count;
-      for (uint32_t slot : used) match_values_.push_back(slots[slot]);
-      // Matches without values differ in nothing: one is enough.
-      return !used_slots_[id.index].alike && (found.count % kCheckEvery != 0 || WithinLimits());
-    });
-    matches_ += found.count;
-    reports_[id.index].matches += found.count;
-    if (complete && found.count == 0) {
-      graph_.rule_clock_[id.index] = clock;
-      return;
     }
-    found_.push_back(found);
+    return *known;
+  }
+
+  // Fills found_ with the rules that match.
+  void Search(const std::vector<RuleId>& rules, uint64_t clock, Scheduler* scheduler) {
+    found_.clear();
+    search_.Begin();
+    size_t number = 0;
+    for (RuleId id : rules) {
+      if (scheduler != nullptr && scheduler->BannedFor(id) != 0) continue;
+      const KeptSlots& kept = search_.Kept(id);
+      const uint64_t limit = scheduler == nullptr ? JoinForest::kNoLimit : scheduler->MatchLimit(id);
+      // Matches without values differ in nothing: one is enough.
+      const uint64_t stop_at = kept.alike                      ? 1
+                               : limit == JoinForest::kNoLimit ? limit
+                                                               : limit + 1;
+      const uint64_t seen = graph_.rules_[id.index]->naive ? 0 : graph_.rule_clock_[id.index];
+      graph_.histories_[id.index].last_search = clock;
+      graph_.histories_[id.index].stopped_by.reset();
+      if (search_.Add(id, seen, stop_at)) found_.push_back({id, number++, 0});
+    }
+    if (found_.empty()) return;
+
+    RuleSearch::Limits limits;
+    limits.matches = budget_.max_matches - std::min(budget_.max_matches, matches_);
+    const uint64_t bytes = graph_.Bytes();
+    limits.bytes = budget_.max_bytes - std::min<uint64_t>(budget_.max_bytes, bytes);
+    limits.deadline = deadline_;
+    limits.threads = budget_.threads;
+    const SearchMeter::Stop stop = search_.Run(limits);
+    match_bytes_ = 0;
+    size_t matched = 0;
+    for (const Found& found : found_) {
+      const KeptSlots& kept = search_.Kept(found.rule);
+      uint64_t count = search_.Count(found.number);
+      match_bytes_ += count * kept.slots.size() * sizeof(uint32_t);
+      if (kept.alike) count = std::min<uint64_t>(count, 1);
+      matches_ += count;
+      RuleHistory& history = graph_.histories_[found.rule.index];
+      history.matches += count;
+      reports_[found.rule.index].matches += count;
+      if (stop != SearchMeter::Stop::kNone) continue;
+      if (scheduler != nullptr && count > scheduler->MatchLimit(found.rule)) {
+        scheduler->Ban(found.rule);
+        ++history.bans;
+        ++reports_[found.rule.index].bans;
+        continue;
+      }
+      if (count == 0) {
+        graph_.rule_clock_[found.rule.index] = clock;
+        continue;
+      }
+      found_[matched++] = {found.rule, found.number, count};
+    }
+    switch (stop) {
+      case SearchMeter::Stop::kNone:
+        found_.resize(matched);
+        return;
+      case SearchMeter::Stop::kMatches:
+        stopped_ = StopReason::kMatchLimit;
+        break;
+      case SearchMeter::Stop::kBytes:
+        stopped_ = StopReason::kByteLimit;
+        break;
+      case SearchMeter::Stop::kTime:
+        stopped_ = StopReason::kTimeLimit;
+        break;
+    }
+    for (const Found& found : found_) graph_.histories_[found.rule.index].stopped_by = stopped_;
   }
 
   // Bytes and clock.
   bool WithinLimits() {
-    const uint64_t bytes = graph_.Bytes() + match_values_.size() * sizeof(uint32_t);
-    if (bytes > budget_.max_bytes) {
+    if (graph_.Bytes() + match_bytes_ > budget_.max_bytes) {
       stopped_ = StopReason::kByteLimit;
-    } else if (budget_.max_seconds < std::numeric_limits<double>::infinity() &&
-               std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count() >
-                   budget_.max_seconds) {
+    } else if (deadline_ && Clock::now() > *deadline_) {
       stopped_ = StopReason::kTimeLimit;
     }
     return !stopped_;
   }
 
-  const std::vector<uint32_t>& UsedSlots(RuleId id) {
-    if (used_slots_.size() <= id.index) used_slots_.resize(graph_.rule_count());
-    auto& entry = used_slots_[id.index];
-    if (entry.known) return entry.slots;
-    entry.known = true;
-    const Rule& rule = *graph_.rules_[id.index];
-    std::vector<uint8_t> used(rule.query.slot_sorts.size(), 0);
-    const auto use = [&](const Operand& operand) {
-      if (!operand.is_constant && operand.bits < used.size()) used[operand.bits] = 1;
-    };
-    for (const Action& action : rule.actions) {
-      for (const Operand& operand : action.args) use(operand);
-      if (action.kind == Action::Kind::kSet || action.kind == Action::Kind::kAddAs) {
-        use(action.value);
-      }
-    }
-    entry.alike = std::find(used.begin(), used.end(), 1) == used.end();
-    // A proof names the values of all variables.
-    if (graph_.proof_log() != nullptr) used.assign(used.size(), 1);
-    for (uint32_t slot = 0; slot < used.size(); ++slot) {
-      if (used[slot]) entry.slots.push_back(slot);
-    }
-    return entry.slots;
-  }
-
   // False when the run stopped before the last match.
   bool Apply(const Found& found) {
     const Rule& rule = *graph_.rules_[found.rule.index];
-    const std::vector<uint32_t>& used = UsedSlots(found.rule);
+    const std::vector<uint32_t>& used = search_.Kept(found.rule).slots;
+    const auto width = static_cast<uint32_t>(used.size());
+    RuleReport& report = reports_[found.rule.index];
     graph_.current_rule_ = found.rule;
     const std::span<uint32_t> slots = actions_.Slots(rule);
-    const uint32_t* values = match_values_.data() + found.begin;
-    for (uint64_t m = 0; m < found.count; ++m, values += used.size()) {
-      if (graph_.RowCount() >= budget_.max_nodes) {
-        stopped_ = StopReason::kNodeLimit;
-        return false;
+    const uint64_t rows_before = graph_.RowCount();
+    uint64_t left = found.count;
+    const uint64_t applied_before = applied_;
+    const bool complete = search_.ForEachRun(found.number, [&](std::span<const uint32_t> run) {
+      const uint32_t* values = run.data();
+      const uint64_t count = std::min<uint64_t>(left, width == 0 ? 1 : run.size() / width);
+      left -= count;
+      for (uint64_t m = 0; m < count; ++m, values += width) {
+        if (graph_.RowCount() >= budget_.max_nodes) {
+          stopped_ = StopReason::kNodeLimit;
+          return false;
+        }
+        if (++applied_ % kCheckEvery == 0 && !WithinLimits()) return false;
+        for (uint32_t i = 0; i < width; ++i) slots[used[i]] = values[i];
+        ProofLog* log = graph_.proof_log();
+        if (log != nullptr) [[unlikely]] {
+          log->BeginRule(found.rule, slots.first(width), search_time_);
+        }
+        const bool fine = actions_.Apply(rule);
+        if (log != nullptr) [[unlikely]] log->End();
+        if (!fine) {
+          stopped_ = StopReason::kFailed;
+          return false;
+        }
+        ++report.applied;
       }
-      if (++applied_ % kCheckEvery == 0 && !WithinLimits()) return false;
-      for (size_t i = 0; i < used.size(); ++i) slots[used[i]] = values[i];
-      ProofLog* log = graph_.proof_log();
-      if (log != nullptr) [[unlikely]] {
-        log->BeginRule(found.rule, slots.first(used.size()), search_time_);
-      }
-      const bool fine = actions_.Apply(rule);
-      if (log != nullptr) [[unlikely]] log->End();
-      if (!fine) {
-        stopped_ = StopReason::kFailed;
-        return false;
-      }
-      ++reports_[found.rule.index].applied;
-    }
-    return true;
+      return true;
+    });
+    graph_.histories_[found.rule.index].applied += applied_ - applied_before;
+    const uint64_t rows = graph_.RowCount();
+    report.rows += rows - std::min<uint64_t>(rows, rows_before);
+    return complete;
   }
 
   EGraph& graph_;
   const Budget budget_;
-  Matcher matcher_;
+  RuleSearch search_;
   ActionRunner actions_;
-  const std::chrono::steady_clock::time_point start_;
+  std::optional<Clock::time_point> deadline_;
   std::optional<StopReason> stopped_;
   uint64_t iterations_ = 0;
   uint64_t matches_ = 0;
   uint64_t applied_ = 0;
+  uint64_t match_bytes_ = 0;  // held by the matches of this step
+  uint32_t search_time_ = 0;  // see ProofLog::Application
   bool last_step_idle_ = true;
-  Matcher::Delta delta_;
   std::vector<Found> found_;
-  std::vector<uint32_t> match_values_;
-  struct Used {
-    bool known = false;
-    bool alike = false;  // no action reads a slot of the query
-    std::vector<uint32_t> slots;
-  };
-  std::vector<Used> used_slots_;  // by rule
-  uint32_t search_time_ = 0;      // see ProofLog::Application
-  std::vector<RuleReport> reports_;                                 // by rule
+  std::vector<std::optional<std::vector<RuleId>>> rules_of_;  // by ruleset
+  std::vector<RuleReport> reports_;                           // by rule
 };
+
+std::vector<RuleReport> RunReport::Heaviest(size_t count) const {
+  const bool by_rows = stop == StopReason::kNodeLimit || stop == StopReason::kByteLimit;
+  std::vector<RuleReport> heaviest = rules;
+  std::stable_sort(heaviest.begin(), heaviest.end(), [&](const RuleReport& a, const RuleReport& b) {
+    return by_rows && a.rows != b.rows ? a.rows > b.rows : a.matches > b.matches;
+  });
+  if (heaviest.size() > count) heaviest.resize(count);
+  return heaviest;
+}
 
 RunReport RunSchedule(EGraph& graph, const Schedule& schedule, const Budget& budget) {
   return Engine(graph, budget).Run(schedule);
@@ -332,8 +348,7 @@ RunReport RunRuleset(EGraph& graph, RulesetId ruleset, const Budget& budget) {
 }
 
 bool HasMatch(EGraph& graph, const Query& query, bool subsumed_too) {
-  if (!graph.Rebuild()) return false;
-  return Engine(graph, Budget{}).HasMatch(query, subsumed_too);
+  return graph.Rebuild() && RuleSearch(graph).HasMatch(query, subsumed_too);
 }
 
 }  // namespace l3c::egraph

@@ -9,12 +9,12 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "egraph/egraph.h"
 #include "egraph/ids.h"
+#include "egraph/rule_history.h"
+#include "egraph/schedule.h"
 
 namespace l3c::egraph {
 
@@ -25,25 +25,16 @@ struct Budget {
   uint64_t max_bytes = uint64_t{2} << 30;                          // EGraph::Bytes() plus matches
   // Aborts the run; what came out then depends on the machine and is marked so.
   double max_seconds = std::numeric_limits<double>::infinity();
+  // Threads that search; no result depends on it. Small steps use one.
+  uint32_t threads = 1;
 };
-
-enum class StopReason : uint8_t {
-  kSaturated,    // the schedule ended with a step that changed nothing
-  kScheduleEnd,  // the schedule ended, the last step still changed something
-  kUntil,        // the condition of `:until` holds
-  kIterationLimit,
-  kNodeLimit,
-  kMatchLimit,
-  kByteLimit,
-  kTimeLimit,
-  kFailed,  // EGraph::failure()
-};
-std::string_view StopReasonName(StopReason reason);  // "saturated", "node limit", …
 
 struct RuleReport {
   RuleId rule;
   uint64_t matches = 0;  // found
   uint64_t applied = 0;  // found and applied before the run stopped
+  uint64_t rows = 0;     // live rows that applying it added, rebuilds apart
+  uint64_t bans = 0;     // by a scheduler
 };
 
 struct RunReport {
@@ -55,37 +46,14 @@ struct RunReport {
   uint64_t nodes = 0;  // e-nodes at the end
   uint64_t bytes = 0;
   std::vector<RuleReport> rules;  // by rule id; only rules that matched
+  // The rules that used up the budget, the heaviest first, at most `count`: by rows added where rows
+  // or bytes ran out, else by matches.
+  std::vector<RuleReport> Heaviest(size_t count) const;
 
   // False when wall clock shaped the result.
   bool reproducible() const { return stop != StopReason::kTimeLimit; }
   // True when a budget or a failure, not the schedule, ended the run.
   bool cut_short() const { return stop >= StopReason::kIterationLimit; }
-};
-
-class Schedule {
- public:
-  enum class Kind : uint8_t { kRun, kRepeat, kSaturate, kSequence };
-
-  static Schedule Run(RulesetId ruleset);  // one step
-  static Schedule Repeat(uint64_t times, Schedule body);
-  static Schedule Saturate(Schedule body);
-  static Schedule Sequence(std::vector<Schedule> parts);
-  // A Run whose `query` has a match does nothing, and so ends a loop around it in which nothing else
-  // changes the graph either.
-  Schedule Until(Query query) &&;
-
-  Kind kind() const { return kind_; }
-  RulesetId ruleset() const { return ruleset_; }
-  uint64_t times() const { return times_; }
-  const std::vector<Schedule>& parts() const { return parts_; }
-  const std::vector<Query>& until() const { return until_; }  // none or one
-
- private:
-  Kind kind_ = Kind::kSequence;
-  RulesetId ruleset_;
-  uint64_t times_ = 1;
-  std::vector<Schedule> parts_;
-  std::vector<Query> until_;
 };
 
 RunReport RunSchedule(EGraph& graph, const Schedule& schedule, const Budget& budget = {});

@@ -70,6 +70,7 @@ const Loader::CommandEntry Loader::kCommands[] = {
     {"include", &Loader::IncludeCommand},
     {"input", &Loader::InputCommand},
     {"let", &Loader::LetCommand},
+    {"let-scheduler", &Loader::LetSchedulerCommand},
     {"output", &Loader::OutputCommand},
     {"panic", &Loader::ActionCommand},
     {"pop", &Loader::PopCommand},

@@ -104,8 +104,10 @@ class Loader {
   // --- Running
   bool FinishRun(uint32_t n, const Schedule& schedule);
   bool ReadQuery(uint32_t n, uint32_t first, Query* query);
-  // (run [RULESET] [N] [:until FACT...])
-  std::optional<Schedule> ReadRun(uint32_t n);
+  // (run [RULESET] [N] [:until FACT...]), from child `first` on.
+  std::optional<Schedule> ReadRun(uint32_t n, SchedulerId scheduler = {}, uint32_t first = 1);
+  std::optional<Schedule> ReadRunWith(uint32_t n);
+  bool LetSchedulerCommand(uint32_t n);
   // The ruleset named by `n`, or an error.
   std::optional<RulesetId> ReadRuleset(uint32_t n);
   std::optional<Schedule> ReadSchedule(uint32_t n);

@@ -21,10 +21,10 @@ bool Loader::ReadQuery(uint32_t n, uint32_t first, Query* query) {
   return compiler.FinishQuery(query) || Error(compiler.error());
 }
 
-std::optional<Schedule> Loader::ReadRun(uint32_t n) {
+std::optional<Schedule> Loader::ReadRun(uint32_t n, SchedulerId scheduler, uint32_t first) {
   RulesetId ruleset = kDefaultRuleset;
   uint64_t times = 1;
-  uint32_t i = 1;
+  uint32_t i = first;
   if (i < Count(n) && doc_.IsSymbol(Child(n, i)) && !IsOption(Child(n, i))) {
     const std::optional<RulesetId> named = ReadRuleset(Child(n, i++));
     if (!named) return std::nullopt;
@@ -37,7 +37,7 @@ std::optional<Schedule> Loader::ReadRun(uint32_t n) {
     }
     times = static_cast<uint64_t>(doc_.Int(Child(n, i++)));
   }
-  Schedule step = Schedule::Run(ruleset);
+  Schedule step = Schedule::Run(ruleset, scheduler);
   if (i < Count(n)) {
     if (!IsOption(Child(n, i)) || doc_.Text(Child(n, i)) != ":until") {
       Error(Offset(Child(n, i)), "unexpected " + Quoted(Child(n, i)));
@@ -48,6 +48,46 @@ std::optional<Schedule> Loader::ReadRun(uint32_t n) {
     step = std::move(step).Until(std::move(until));
   }
   return times == 1 ? std::move(step) : Schedule::Repeat(times, std::move(step));
+}
+
+std::optional<Schedule> Loader::ReadRunWith(uint32_t n) {
+  if (Count(n) < 2 || !doc_.IsSymbol(Child(n, 1))) {
+    Error(Offset(n), "expected (run-with SCHEDULER [RULESET] [N] [:until FACT...])");
+    return std::nullopt;
+  }
+  const SchedulerId scheduler = graph_.FindScheduler(doc_.Text(Child(n, 1)));
+  if (!scheduler.valid()) {
+    Error(Offset(Child(n, 1)), "unknown scheduler " + Quoted(Child(n, 1)) +
+                                   "; (let-scheduler NAME (back-off)) makes one");
+    return std::nullopt;
+  }
+  return ReadRun(n, scheduler, 2);
+}
+
+bool Loader::LetSchedulerCommand(uint32_t n) {
+  std::string_view name;
+  if (!Takes(n, 2, 2) || !NewName(Child(n, 1), &name)) return false;
+  const uint32_t kind = Child(n, 2);
+  if (!IsNonEmptyList(kind) || !doc_.IsSymbol(Child(kind, 0)) ||
+      doc_.Text(Child(kind, 0)) != "back-off") {
+    return Error(Offset(kind), "expected (back-off [:match-limit N] [:ban-length N])");
+  }
+  BackoffOptions options;
+  for (uint32_t i = 1; i < Count(kind); i += 2) {
+    const uint32_t option = Child(kind, i);
+    const std::string_view text = IsOption(option) ? doc_.Text(option) : std::string_view();
+    if (text != ":match-limit" && text != ":ban-length") {
+      return Error(Offset(option), "expected :match-limit or :ban-length");
+    }
+    if (i + 1 == Count(kind) || doc_.node(Child(kind, i + 1)).kind != Document::Kind::kInt ||
+        doc_.Int(Child(kind, i + 1)) < 0) {
+      return Error(Offset(option), "a count that is not negative must follow " + Quoted(option));
+    }
+    (text == ":match-limit" ? options.match_limit : options.ban_length) =
+        static_cast<uint64_t>(doc_.Int(Child(kind, i + 1)));
+  }
+  graph_.DeclareScheduler(name, options);
+  return true;
 }
 
 std::optional<RulesetId> Loader::ReadRuleset(uint32_t n) {
@@ -75,6 +115,11 @@ std::optional<Schedule> Loader::ReadSchedule(uint32_t n) {
   }
   const std::string_view head = doc_.Text(Child(n, 0));
   if (head == "run") return ReadRun(n);
+  if (head == "run-with") return ReadRunWith(n);
+  if (head == "let-scheduler") {
+    if (!LetSchedulerCommand(n)) return std::nullopt;
+    return Schedule::Sequence({});
+  }
   uint32_t first = 1;
   uint64_t times = 0;
   if (head == "repeat") {
@@ -87,7 +132,8 @@ std::optional<Schedule> Loader::ReadSchedule(uint32_t n) {
     first = 2;
   } else if (head != "saturate" && head != "seq") {
     Error(Offset(n),
-          "unknown schedule " + Quoted(Child(n, 0)) + "; run, repeat, saturate and seq are known");
+          "unknown schedule " + Quoted(Child(n, 0)) +
+              "; run, run-with, let-scheduler, repeat, saturate and seq are known");
     return std::nullopt;
   }
   std::vector<Schedule> parts;

@@ -53,7 +53,9 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
               << " steps, " << report.matches << " matches, " << report.rows << " rows, "
               << report.bytes << " bytes\n";
     for (const egraph::RuleReport& rule : report.rules) {
-      std::cerr << "  " << rule.matches << " matches of " << graph.DescribeRule(rule.rule) << "\n";
+      std::cerr << "  " << rule.matches << " matches, " << rule.rows << " rows";
+      if (rule.bans != 0) std::cerr << ", " << rule.bans << " bans";
+      std::cerr << " of " << graph.DescribeRule(rule.rule) << "\n";
     }
   }
 }
@@ -105,6 +107,7 @@ int EGraphRun(const Options& options) {
   budget.max_matches = options.max_matches.value_or(kUnbounded);
   budget.max_iterations = options.max_iterations.value_or(budget.max_iterations);
   budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
+  budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
   const egraph::ProgramResult result = egraph::LoadProgram(graph, *text, options.file, program);
   for (const egraph::Printed& printed : result.printed) {
     if (options.json) {
@@ -117,6 +120,10 @@ int EGraphRun(const Options& options) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {
       std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
                 << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
+      for (const egraph::RuleReport& rule : report.Heaviest(3)) {
+        std::cerr << "  " << rule.matches << " matches, " << rule.rows
+                  << " rows: " << graph.DescribeRule(rule.rule) << "\n";
+      }
     }
   }
   if (options.stats) PrintStatistics(graph, result);

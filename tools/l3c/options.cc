@@ -213,7 +213,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_run->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
   egraph_run->add_flag("--stats", options.stats, "Each run's steps and matches, to standard error");
   egraph_run->add_option("--threads", options.threads,
-                         "Threads to search with; never changes a result (today one is used)")
+                         "Threads to search with (default: one); never changes a result")
       ->check(CLI::Range(1, 1024));
   egraph_run->add_option("-F,--fact-directory", options.fact_directory,
                          "Where include, input and output look for files (default: here)");

@@ -1,0 +1,245 @@
+#include "egraph/search.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace l3c::egraph {
+namespace {
+
+// Rows of a chunk; a multiple of what is small against the work of handing it out.
+constexpr uint32_t kChunkRows = 1024;
+// With fewer rows to begin with, other threads would be woken for nothing.
+constexpr uint64_t kMinParallelRows = 4096;
+
+// Whether a plan made for `planned` rows still serves. Where there is much to search, planning again
+// costs nothing beside it.
+bool StillServes(uint64_t planned, uint64_t rows) {
+  constexpr uint64_t kSmall = 256;
+  if (rows <= kSmall) return planned <= 4 * rows + 64 && rows <= 4 * planned + 64;
+  return planned <= rows + rows / 8 && rows <= planned + planned / 8;
+}
+
+bool Scans(const JoinForest::Node& node) {
+  return node.kind == JoinForest::Node::Kind::kScan ||
+         node.kind == JoinForest::Node::Kind::kScanBack;
+}
+
+}  // namespace
+
+SearchCacheHolder::SearchCacheHolder() = default;
+SearchCacheHolder::~SearchCacheHolder() = default;
+SearchCacheHolder::SearchCacheHolder(const SearchCacheHolder&) {}
+SearchCacheHolder& SearchCacheHolder::operator=(const SearchCacheHolder&) {
+  cache_.reset();
+  return *this;
+}
+SearchCacheHolder::SearchCacheHolder(SearchCacheHolder&&) noexcept = default;
+SearchCacheHolder& SearchCacheHolder::operator=(SearchCacheHolder&&) noexcept = default;
+
+void SearchCacheHolder::Drop() { cache_.reset(); }
+
+SearchCache& SearchCacheHolder::Get() {
+  if (cache_ == nullptr) cache_ = std::make_unique<SearchCache>();
+  return *cache_;
+}
+
+size_t SearchCacheHolder::Bytes() const { return cache_ == nullptr ? 0 : cache_->Bytes(); }
+
+size_t SearchCache::Bytes() const {
+  return sizeof(SearchCache) + indexes_.Bytes() + buffers_.capacity() * sizeof(MatchBuffer);
+}
+
+void RuleSearch::ClearBuffers() {
+  for (MatchBuffer& buffer : cache_.buffers_) buffer.Clear();
+}
+
+void RuleSearch::Begin() {
+  ClearBuffers();
+  cache_.forest_.Clear();
+  added_.clear();
+  leaves_.clear();
+  chunks_.clear();
+  first_chunk_.clear();
+}
+
+SearchCache::RulePlans& RuleSearch::PlansOf(RuleId id) {
+  if (cache_.plans_.size() <= id.index) cache_.plans_.resize(graph_.rule_count());
+  SearchCache::RulePlans& plans = cache_.plans_[id.index];
+  if (plans.rule == graph_.rules_[id.index]) return plans;
+  plans = {graph_.rules_[id.index], {}, {}};
+  const Rule& rule = *plans.rule;
+  plans.parts.resize(std::max<size_t>(1, rule.query.atoms.size()));
+  std::vector<uint8_t> used(rule.query.slot_sorts.size(), 0);
+  const auto use = [&](const Operand& operand) {
+    if (!operand.is_constant && operand.bits < used.size()) used[operand.bits] = 1;
+  };
+  for (const Action& action : rule.actions) {
+    for (const Operand& operand : action.args) use(operand);
+    if (action.kind == Action::Kind::kSet || action.kind == Action::Kind::kAddAs) {
+      use(action.value);
+    }
+  }
+  plans.kept.alike = std::find(used.begin(), used.end(), 1) == used.end();
+  if (graph_.proof_log() != nullptr) used.assign(used.size(), 1);
+  for (uint32_t slot = 0; slot < used.size(); ++slot) {
+    if (used[slot]) plans.kept.slots.push_back(slot);
+  }
+  return plans;
+}
+
+bool RuleSearch::Add(RuleId id, uint64_t seen, uint64_t stop_at) {
+  const Query& query = graph_.rule(id).query;
+  bool any_new = query.atoms.empty() && seen == 0;
+  old_rows_.clear();
+  row_counts_.clear();
+  for (const Atom& atom : query.atoms) {
+    const Table& table = graph_.table(atom.function);
+    old_rows_.push_back(seen == 0 ? 0 : table.RowsAt(seen));
+    row_counts_.push_back(table.row_count());
+    any_new |= old_rows_.back() < row_counts_.back();
+  }
+  if (!any_new) return false;
+  SearchCache::RulePlans& plans = PlansOf(id);
+  added_.push_back({leaves_.size(), 0});
+  for (size_t i = 0; i < plans.parts.size(); ++i) {
+    AddPart(plans, i, stop_at);
+    // Without old rows the atoms before the next one match nothing.
+    if (query.atoms.empty() || old_rows_[i] == 0) break;
+  }
+  return true;
+}
+
+void RuleSearch::AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint64_t stop_at) {
+  const Query& query = plans.rule->query;
+  rows_.clear();
+  for (size_t i = 0; i < query.atoms.size(); ++i) {
+    const RowRange range = RangeOf(i, delta_atom);
+    const JoinForest::Rows rows{range == RowRange::kNew ? old_rows_[i] : 0,
+                                range == RowRange::kOld ? old_rows_[i] : row_counts_[i]};
+    if (rows.from >= rows.to) return;
+    rows_.push_back(rows);
+  }
+  SearchCache::Part& part = plans.parts[delta_atom];
+  bool serves = part.planned;
+  for (size_t i = 0; serves && i < rows_.size(); ++i) {
+    serves = StillServes(part.rows[i], rows_[i].to - rows_[i].from);
+  }
+  if (!serves) {
+    part.planned = true;
+    part.rows.clear();
+    for (const JoinForest::Rows& rows : rows_) part.rows.push_back(rows.to - rows.from);
+    part.plan = Planner(graph_, cache_.indexes_).Plan(query, part.rows, delta_atom);
+  }
+  leaves_.push_back(cache_.forest_.Add(graph_, cache_.indexes_, query, part.plan, rows_,
+                                       plans.kept.slots, stop_at));
+  ++added_.back().leaf_count;
+}
+
+void RuleSearch::MakeChunks() {
+  using Kind = JoinForest::Node::Kind;
+  size_t buffers = 0;
+  const std::vector<JoinForest::Tree>& trees = cache_.forest_.trees();
+  for (uint32_t t = 0; t < trees.size(); ++t) {
+    first_chunk_.push_back(chunks_.size());
+    const JoinForest::Node& root = cache_.forest_.node(trees[t].root);
+    const uint32_t rows = root.to - root.from;
+    const uint32_t count = Scans(root) ? (rows - 1) / kChunkRows + 1 : 1;
+    for (uint32_t c = 0; c < count; ++c) {
+      Chunk chunk{t, root.from, root.to, buffers};
+      if (count > 1) {
+        const uint32_t begin = c * kChunkRows;
+        const uint32_t end = std::min(rows, begin + kChunkRows);
+        chunk.from = root.kind == Kind::kScan ? root.from + begin : root.to - end;
+        chunk.to = root.kind == Kind::kScan ? root.from + end : root.to - begin;
+      }
+      chunks_.push_back(chunk);
+      buffers += trees[t].leaf_count;
+    }
+  }
+  first_chunk_.push_back(chunks_.size());
+  if (cache_.buffers_.size() < buffers) cache_.buffers_.resize(buffers);
+}
+
+bool RuleSearch::RunChunk(JoinRun& run, const Chunk& chunk) {
+  const JoinForest::Tree& tree = cache_.forest_.trees()[chunk.tree];
+  return run.Run(tree, chunk.from, chunk.to,
+                 std::span(cache_.buffers_).subspan(chunk.first_buffer, tree.leaf_count));
+}
+
+SearchMeter::Stop RuleSearch::RunInOrder(bool interning_only, SearchMeter& meter) {
+  JoinRun run(graph_, cache_.forest_, meter);
+  for (const bool interning : {false, true}) {
+    if (interning_only && !interning) continue;
+    for (const Chunk& chunk : chunks_) {
+      if (cache_.forest_.trees()[chunk.tree].interns != interning) continue;
+      if (!RunChunk(run, chunk)) return meter.stopped();
+    }
+  }
+  return meter.stopped();
+}
+
+SearchMeter::Stop RuleSearch::Run(const Limits& limits) {
+  MakeChunks();
+  uint64_t parallel_rows = 0;
+  for (const JoinForest::Tree& tree : cache_.forest_.trees()) {
+    const JoinForest::Node& root = cache_.forest_.node(tree.root);
+    if (!tree.interns && Scans(root)) parallel_rows += root.to - root.from;
+  }
+  if (limits.threads > 1 && parallel_rows >= kMinParallelRows) {
+    if (cache_.pool_ == nullptr || cache_.pool_->threads() != limits.threads) {
+      cache_.pool_ = std::make_unique<WorkerPool>(limits.threads);
+    }
+    SearchMeter meter(limits.matches, limits.bytes, limits.deadline);
+    std::atomic<size_t> next = 0;
+    cache_.pool_->Run([&](uint32_t) {
+      JoinRun run(graph_, cache_.forest_, meter);
+      for (size_t c = next++; c < chunks_.size(); c = next++) {
+        if (cache_.forest_.trees()[chunks_[c].tree].interns) continue;
+        if (!RunChunk(run, chunks_[c])) return;
+      }
+    });
+    if (meter.stopped() == SearchMeter::Stop::kTime) return meter.stopped();
+    if (meter.stopped() == SearchMeter::Stop::kNone) {
+      return RunInOrder(/*interning_only=*/true, meter);
+    }
+    ClearBuffers();
+  }
+  SearchMeter meter(limits.matches, limits.bytes, limits.deadline);
+  return RunInOrder(/*interning_only=*/false, meter);
+}
+
+uint64_t RuleSearch::Count(size_t i) const {
+  uint64_t count = 0;
+  const Added& added = added_[i];
+  for (size_t l = 0; l < added.leaf_count; ++l) {
+    const uint32_t leaf = leaves_[added.first_leaf + l];
+    const uint32_t tree = cache_.forest_.tree_of(leaf);
+    for (size_t c = first_chunk_[tree]; c < first_chunk_[tree + 1]; ++c) {
+      count += cache_.buffers_[chunks_[c].first_buffer + cache_.forest_.leaf(leaf).number].count();
+    }
+  }
+  return count;
+}
+
+bool RuleSearch::HasMatch(const Query& query, bool subsumed_too) {
+  Begin();
+  rows_.clear();
+  row_counts_.clear();
+  for (const Atom& atom : query.atoms) {
+    const uint32_t rows = graph_.table(atom.function).row_count();
+    if (rows == 0) return false;
+    rows_.push_back({0, rows});
+    row_counts_.push_back(rows);
+  }
+  const JoinPlan plan = Planner(graph_, cache_.indexes_).Plan(query, row_counts_, 0);
+  JoinForest& forest = cache_.forest_;
+  forest.Add(graph_, cache_.indexes_, query, plan, rows_, {}, 1);
+  MatchBuffer found;
+  SearchMeter meter(JoinForest::kNoLimit, JoinForest::kNoLimit, std::nullopt);
+  const JoinForest::Tree& tree = forest.trees()[0];
+  const JoinForest::Node& root = forest.node(tree.root);
+  JoinRun(graph_, forest, meter, subsumed_too).Run(tree, root.from, root.to, std::span(&found, 1));
+  return found.count() != 0;
+}
+
+}  // namespace l3c::egraph
