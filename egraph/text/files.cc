@@ -56,13 +56,11 @@ bool Loader::IncludeCommand(uint32_t n) {
   }
   Loader inner(graph_, path.string(), options_);
   inner.depth_ = depth_ + 1;
-  inner.saved_ = std::move(saved_);
   inner.extracted_at_push_ = std::move(extracted_at_push_);
   inner.result_.extracted = std::move(result_.extracted);
   inner.leaders_ = std::move(leaders_);
   inner.output_ = output_;
   ProgramResult loaded = inner.Load(text);
-  saved_ = std::move(inner.saved_);
   extracted_at_push_ = std::move(inner.extracted_at_push_);
   result_.extracted = std::move(loaded.extracted);
   leaders_ = std::move(inner.leaders_);
@@ -70,6 +68,9 @@ bool Loader::IncludeCommand(uint32_t n) {
   terms_.reset();
   for (Printed& p : loaded.printed) result_.printed.push_back(std::move(p));
   for (RunReport& r : loaded.reports) result_.reports.push_back(std::move(r));
+  result_.proven_checks += loaded.proven_checks;
+  result_.proof_steps += loaded.proof_steps;
+  for (std::string& why : loaded.unproven_checks) result_.unproven_checks.push_back(std::move(why));
   result_.status = std::move(loaded.status);
   return result_.status.ok;
 }
