@@ -17,12 +17,13 @@ const EGraph& Rebuilt(EGraph& graph) {
 
 Explainer::Explainer(EGraph& graph) : graph_(graph), bank_(Rebuilt(graph)), index_(graph, bank_) {}
 
-// The proof along the unions that joined classes, or the one along the fewest equations if that has
-// fewer steps.
+// The proof along the unions that joined classes, or, where redundant ones are known, the shortest
+// of several.
 template <typename Goals>
 std::optional<Proof> Explainer::Prove(Goals&& goals) {
   gap_.clear();
-  ProofBuilder builder(graph_, bank_, index_, /*shortest=*/false);
+  using Way = ProofIndex::Way;
+  ProofBuilder builder(graph_, bank_, index_, Way::kJoining);
   std::optional<Proof> proof = builder.Build(goals);
   if (!proof) {
     gap_ = builder.gap();
@@ -30,9 +31,11 @@ std::optional<Proof> Explainer::Prove(Goals&& goals) {
   }
   const size_t first = proof->steps.size();
   if (graph_.proof_log()->options().redundant) {
-    ProofBuilder other(graph_, bank_, index_, /*shortest=*/true);
-    std::optional<Proof> shorter = other.Build(goals);
-    if (shorter && shorter->steps.size() < first) proof = std::move(shorter);
+    for (const Way way : {Way::kFewest, Way::kFewCongruences, Way::kEarly}) {
+      ProofBuilder other(graph_, bank_, index_, way);
+      std::optional<Proof> shorter = other.Build(goals);
+      if (shorter && shorter->steps.size() < proof->steps.size()) proof = std::move(shorter);
+    }
   }
   proof->first_steps = first;
   return proof;

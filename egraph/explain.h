@@ -12,8 +12,8 @@
 //
 // The explainer goes back in time through the log: what a record relies on was there before it, so
 // it needs no search but for the terms and equalities that a premise matched. Equal claims are
-// proven once; where the log keeps redundant unions, the proof along the fewest equations is made
-// too and the shorter one is given.
+// proven once; where the log keeps redundant unions, proofs along several kinds of shortest ways
+// are made too and the one with the fewest steps is given.
 #pragma once
 
 #include <memory>

@@ -37,21 +37,40 @@ struct ProgramOptions {
   // Where include, input, output and `:file` find and put files. Empty: such commands are errors,
   // so that a text from elsewhere touches nothing.
   std::string directory;
+  // Where the graph keeps a log for proofs: every check that holds is proven too, and the proof
+  // checked.
+  bool prove_checks = false;
 };
 
 // What one command has printed.
 struct Printed {
-  enum class Kind : uint8_t { kSize, kSizes, kTerm, kVariants, kFunction, kStatistics };
+  enum class Kind : uint8_t {
+    kSize,
+    kSizes,
+    kTerm,
+    kVariants,
+    kFunction,
+    kStatistics,
+    kProof,
+    kWhyNot
+  };
   Kind kind = Kind::kSize;
   std::string text;                                   // ends with a newline
   uint64_t cost = 0;                                  // kTerm
   std::vector<std::pair<std::string, size_t>> sizes;  // kSize (without a name), kSizes
+  std::string json;                                   // kProof, kWhyNot: the same as an object
 };
 
 struct ProgramResult {
   ProgramStatus status;
-  std::vector<Printed> printed;    // by extract, print-size, print-function and print-stats
+  // By extract, print-size, print-function, print-stats, prove, prove-exists and why-not.
+  std::vector<Printed> printed;
   std::vector<RunReport> reports;  // one for each `run` and `run-schedule`, in order
+  // Under prove_checks: how many checks were proven, in how many steps, and for each other one why
+  // there is no proof of it.
+  size_t proven_checks = 0;
+  size_t proof_steps = 0;
+  std::vector<std::string> unproven_checks;
   // The classes that extract was asked for, in order, without those of a graph that was popped.
   std::vector<Value> extracted;
 

@@ -8,6 +8,8 @@ namespace {
 
 using Kind = Proof::Step::Kind;
 
+constexpr uint32_t kMaxNested = 1000;
+
 std::vector<uint32_t> Key(const Claim& claim) {
   std::vector<uint32_t> key{claim.function.index, claim.sort.index, claim.lhs.bits, claim.rhs.bits};
   for (Value v : claim.args) key.push_back(v.bits);
@@ -303,7 +305,10 @@ ProofBuilder::Ref ProofBuilder::Equal(SortId sort, Value x, Value y, uint32_t t)
   const auto met = index_.Meet(x, y, t);
   if (!met) return Fail("two terms that were taken for equal are not");
   const auto [a, b] = *met;
-  const auto path = index_.Path(a, b, t, shortest_);
+  const auto path = index_.Path(a, b, t, way_);
+  // Terms that are not written down nest as deep as rules do, and as congruences between rebuilds.
+  if (nested_ >= kMaxNested) return Fail("equalities that rest on one another too deeply");
+  ++nested_;
   std::vector<Ref> links;
   if (bank_.OfNode(a) != x) links.push_back(NodeIs(a, x, t));
   for (const ProofIndex::Hop& hop : *path) {
@@ -315,6 +320,7 @@ ProofBuilder::Ref ProofBuilder::Equal(SortId sort, Value x, Value y, uint32_t t)
     links.push_back(NodeIs(b, y, t));
     links.back().reversed ^= true;
   }
+  --nested_;
   return Chain(Equality(sort, x, y), std::move(links));
 }
 
@@ -518,11 +524,7 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
   std::vector<uint32_t> goals;
   for (const Ref& r : wanted) {
     if (r.step == Proof::kNone) continue;
-    goals.push_back(r.step);
-    if (!r.reversed) continue;
-    Draft turned{Kind::kChain, Reversed(drafts_[r.step].claim), Proof::kNone, {r}};
-    goals.back() = static_cast<uint32_t>(drafts_.size());
-    drafts_.push_back(std::move(turned));
+    if (std::find(goals.begin(), goals.end(), r.step) == goals.end()) goals.push_back(r.step);
   }
   // What the goals rest on. Steps come after what they use, so one pass backwards finds it.
   std::vector<uint32_t> uses(drafts_.size(), 0);

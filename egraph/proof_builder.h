@@ -25,8 +25,8 @@ class ProofBuilder {
  public:
   using Ref = Proof::Ref;  // a step, kNone where the two sides are the same term
 
-  ProofBuilder(const EGraph& graph, TermBank& bank, ProofIndex& index, bool shortest)
-      : graph_(graph), log_(*graph.proof_log()), bank_(bank), index_(index), shortest_(shortest) {}
+  ProofBuilder(const EGraph& graph, TermBank& bank, ProofIndex& index, ProofIndex::Way way)
+      : graph_(graph), log_(*graph.proof_log()), bank_(bank), index_(index), way_(way) {}
 
   // `goals(builder)` proves what is wanted by the calls below and gives the steps; it is called
   // twice and must do the same both times. Nothing when it fails.
@@ -110,11 +110,12 @@ class ProofBuilder {
   const ProofLog& log_;
   TermBank& bank_;
   ProofIndex& index_;
-  const bool shortest_;
+  const ProofIndex::Way way_;
   bool collecting_ = true;
   bool failed_ = false;
   std::string gap_;
-  uint32_t limit_ = 0;  // records from here on may not be used
+  uint32_t nested_ = 0;  // Equal() in Equal()
+  uint32_t limit_ = 0;   // records from here on may not be used
   std::priority_queue<uint32_t> wanted_;
   std::vector<uint32_t> collected_;  // times, latest first
   absl::flat_hash_map<uint32_t, Ref> events_;

@@ -33,10 +33,12 @@ std::optional<std::string> ProofChecker::CheckEqual(const Proof& proof, Value a,
   if (std::optional<std::string> wrong = Check(proof)) return wrong;
   const SortId sort = graph_.ClassSort(a);
   const Claim wanted{{}, {}, bank_.OfValue(sort, a), bank_.OfValue(sort, b), sort};
-  if (proof.goals.size() != 1 || ClaimOf(proof.goals[0]) != wanted) {
-    return "the proof shows something else";
+  if (proof.goals.size() == 1) {
+    for (const bool reversed : {false, true}) {
+      if (ClaimOf(Proof::Ref{proof.goals[0], reversed}) == wanted) return std::nullopt;
+    }
   }
-  return std::nullopt;
+  return "the proof shows something else";
 }
 
 // --- Terms

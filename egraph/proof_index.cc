@@ -1,6 +1,8 @@
 #include "egraph/proof_index.h"
 
 #include <algorithm>
+#include <functional>
+#include <queue>
 
 #include "absl/container/flat_hash_map.h"
 
@@ -10,8 +12,10 @@ namespace {
 constexpr uint32_t kNever = 0xffffffffu;
 // A search for a shorter way looks at no more nodes than this.
 constexpr size_t kMaxVisited = 20000;
+// How many early equations the latest one is worth.
+constexpr uint32_t kLateness = 8;
 // Terms that no row was made for nest no deeper than rules do.
-constexpr uint32_t kMaxLookups = 1100;
+constexpr uint32_t kMaxLookups = 400;
 
 }  // namespace
 
@@ -183,14 +187,20 @@ std::optional<std::pair<uint32_t, uint32_t>> ProofIndex::Meet(Value x, Value y, 
   if (SameNodes(*a, *b, t)) return std::pair(*a, *b);
   // What is never equal is not equal now.
   if (!SameNodes(*a, *b, kNever)) return std::nullopt;
+  // Congruence is a least fixed point: what would have to be shown on the way to itself counts as
+  // not shown. Every question is looked into once.
+  constexpr std::pair<uint32_t, uint32_t> kApart{kNever, kNever};
   const std::array<uint32_t, 3> key{x.bits, y.bits, t};
-  if (apart_.contains(key)) return std::nullopt;
+  const auto [known, is_new] = met_.try_emplace(key, kApart);
+  if (!is_new) return known->second == kApart ? std::nullopt : std::optional(known->second);
+  const std::vector<uint32_t> others = Congruent(y, t);
   for (const uint32_t n : Congruent(x, t)) {
-    for (const uint32_t m : Congruent(y, t)) {
-      if (SameNodes(n, m, t)) return std::pair(n, m);
+    for (const uint32_t m : others) {
+      if (!SameNodes(n, m, t)) continue;
+      met_[key] = {n, m};
+      return std::pair(n, m);
     }
   }
-  apart_.emplace(key, true);
   return std::nullopt;
 }
 
@@ -328,41 +338,64 @@ std::optional<std::vector<ProofIndex::Hop>> ProofIndex::ForestPath(uint32_t a, u
 }
 
 std::optional<std::vector<ProofIndex::Hop>> ProofIndex::ShortestPath(uint32_t a, uint32_t b,
-                                                                     uint32_t t) const {
-  absl::flat_hash_map<uint32_t, Hop> reached_by;
-  std::vector<uint32_t> queue{a};
-  reached_by.emplace(a, Hop{ProofLog::kNone, false});
-  for (size_t q = 0; q < queue.size() && queue.size() < kMaxVisited; ++q) {
-    const uint32_t n = queue[q];
+                                                                     uint32_t t, Way way) const {
+  const auto length = [&](const ProofLog::Equation& e) -> uint64_t {
+    switch (way) {
+      case Way::kFewCongruences:
+        return e.cause == ProofLog::kCongruenceCause ? 4 : 1;
+      case Way::kEarly:
+        return 1 + uint64_t{kLateness} * e.time / log_.now();
+      case Way::kJoining:
+      case Way::kFewest:
+        break;
+    }
+    return 1;
+  };
+  struct Reached {
+    uint64_t length;
+    Hop by;
+  };
+  absl::flat_hash_map<uint32_t, Reached> reached{{a, {0, {ProofLog::kNone, false}}}};
+  // Length, then node: the same way whatever the order of insertion.
+  std::priority_queue<std::pair<uint64_t, uint32_t>, std::vector<std::pair<uint64_t, uint32_t>>,
+                      std::greater<>>
+      queue;
+  queue.emplace(0, a);
+  while (!queue.empty() && reached.size() < kMaxVisited) {
+    const auto [so_far, n] = queue.top();
+    queue.pop();
+    if (n == b) break;
+    if (reached.at(n).length < so_far) continue;
     for (uint32_t i = first_edge_[n]; i < first_edge_[n + 1]; ++i) {
       const uint32_t e = edges_[i];
-      if (log_.equations()[e].time >= t) continue;
+      const ProofLog::Equation& equation = log_.equations()[e];
+      if (equation.time >= t) continue;
       const bool reversed = ends_[e].a != n;
       const uint32_t other = reversed ? ends_[e].a : ends_[e].b;
-      if (!reached_by.emplace(other, Hop{e, reversed}).second) continue;
-      if (other != b) {
-        queue.push_back(other);
-        continue;
-      }
-      std::vector<Hop> hops;
-      for (uint32_t at = b; at != a;) {
-        const Hop hop = reached_by.at(at);
-        hops.push_back(hop);
-        at = hop.reversed ? ends_[hop.equation].b : ends_[hop.equation].a;
-      }
-      std::reverse(hops.begin(), hops.end());
-      return hops;
+      const uint64_t total = so_far + length(equation);
+      const auto [it, fresh] = reached.try_emplace(other, Reached{total, {e, reversed}});
+      if (!fresh && it->second.length <= total) continue;
+      it->second = {total, {e, reversed}};
+      queue.emplace(total, other);
     }
   }
-  return std::nullopt;
+  if (!reached.contains(b)) return std::nullopt;
+  std::vector<Hop> hops;
+  for (uint32_t at = b; at != a;) {
+    const Hop hop = reached.at(at).by;
+    hops.push_back(hop);
+    at = hop.reversed ? ends_[hop.equation].b : ends_[hop.equation].a;
+  }
+  std::reverse(hops.begin(), hops.end());
+  return hops;
 }
 
 std::optional<std::vector<ProofIndex::Hop>> ProofIndex::Path(uint32_t a, uint32_t b, uint32_t t,
-                                                             bool shortest) {
+                                                             Way way) {
   if (!SameNodes(a, b, t)) return std::nullopt;
   if (a == b) return std::vector<Hop>{};
-  if (shortest && log_.options().redundant) {
-    if (auto hops = ShortestPath(a, b, t)) return hops;
+  if (way != Way::kJoining) {
+    if (auto hops = ShortestPath(a, b, t, way)) return hops;
   }
   return ForestPath(a, b);
 }

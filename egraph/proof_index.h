@@ -42,9 +42,12 @@ class ProofIndex {
     uint32_t equation;
     bool reversed;
   };
-  // Equations that lead from node a to node b, all before t: along those that joined classes, or,
-  // `shortest`, along the fewest. Nothing when the two were not equal.
-  std::optional<std::vector<Hop>> Path(uint32_t a, uint32_t b, uint32_t t, bool shortest);
+  // What counts as short. Early equations rest on little; congruences rest on equalities of their
+  // own.
+  enum class Way : uint8_t { kJoining, kFewest, kFewCongruences, kEarly };
+  // Equations that lead from node a to node b, all before t: those that joined classes, or a
+  // shortest way along all equations. Nothing when the two were not equal.
+  std::optional<std::vector<Hop>> Path(uint32_t a, uint32_t b, uint32_t t, Way way);
 
  private:
   uint32_t FindAt(uint32_t node, uint32_t t) const {
@@ -66,7 +69,7 @@ class ProofIndex {
   void GrowForest();
   void ListEdges();
   std::optional<std::vector<Hop>> ForestPath(uint32_t a, uint32_t b) const;
-  std::optional<std::vector<Hop>> ShortestPath(uint32_t a, uint32_t b, uint32_t t) const;
+  std::optional<std::vector<Hop>> ShortestPath(uint32_t a, uint32_t b, uint32_t t, Way way) const;
 
   const EGraph& graph_;
   const ProofLog& log_;
@@ -88,8 +91,9 @@ class ProofIndex {
   // By node: its equations, all of them.
   std::vector<uint32_t> first_edge_;
   std::vector<uint32_t> edges_;
-  uint32_t lookups_ = 0;                                      // Congruent() in Congruent()
-  absl::flat_hash_map<std::array<uint32_t, 3>, bool> apart_;  // what Meet() has not found
+  uint32_t lookups_ = 0;  // Congruent() in Congruent()
+  // What Meet() has found, by terms and time; two times no node where that is nothing.
+  absl::flat_hash_map<std::array<uint32_t, 3>, std::pair<uint32_t, uint32_t>> met_;
   std::vector<uint32_t> names_;
 };
 

@@ -21,6 +21,7 @@ struct Operand {
 
   static Operand Slot(uint32_t slot) { return {false, slot}; }
   static Operand Constant(Value v) { return {true, v.bits}; }
+  friend bool operator==(const Operand&, const Operand&) = default;
 };
 
 // Matches rows whose columns (arguments, then output) agree with the operands.

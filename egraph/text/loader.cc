@@ -40,8 +40,13 @@ ProgramResult Loader::Load(std::string_view text) {
     Error(doc_.error_offset(), doc_.error());
     return std::move(result_);
   }
+  EnableProofsIfAsked();
   for (uint32_t command : doc_.top_level()) {
     if (!Command(command)) break;
+  }
+  // What the program has pushed and not popped stays.
+  for (; depth_ == 0 && !extracted_at_push_.empty(); extracted_at_push_.pop_back()) {
+    graph_.DropLevel();
   }
   return std::move(result_);
 }
@@ -77,6 +82,8 @@ const Loader::CommandEntry Loader::kCommands[] = {
     {"print-function", &Loader::PrintFunctionCommand},
     {"print-size", &Loader::PrintSizeCommand},
     {"print-stats", &Loader::PrintStatsCommand},
+    {"prove", &Loader::ProveCommand},
+    {"prove-exists", &Loader::ProveExistsCommand},
     {"push", &Loader::PushCommand},
     {"relation", &Loader::RelationCommand},
     {"rewrite", &Loader::RewriteCommand},
@@ -89,6 +96,7 @@ const Loader::CommandEntry Loader::kCommands[] = {
     {"subsume", &Loader::ActionCommand},
     {"union", &Loader::ActionCommand},
     {"unstable-combined-ruleset", &Loader::CombinedRulesetCommand},
+    {"why-not", &Loader::WhyNotCommand},
 };
 
 bool Loader::Command(uint32_t n) {

@@ -18,6 +18,7 @@
 #include "egraph/egraph.h"
 #include "egraph/extract/term.h"
 #include "egraph/program.h"
+#include "egraph/proof.h"
 #include "egraph/run.h"
 #include "egraph/text/compile.h"
 #include "egraph/text/sexp.h"
@@ -136,6 +137,17 @@ class Loader {
   // The class to extract in place of `value`; itself but for sorts with `:internal-uf`.
   Value Leader(SortId sort, Value value) const;
 
+  // --- Proofs
+  // A text with a command `prove` needs a log from its start.
+  void EnableProofsIfAsked();
+  std::optional<Proof> ProveQuery(uint32_t n, const Query& query);
+  bool PrintProofOf(uint32_t n, const Query& query);
+  // Under options_.prove_checks: proves a check that holds, and counts it.
+  bool ProveCheck(uint32_t n, const Query& query);
+  bool ProveCommand(uint32_t n);
+  bool ProveExistsCommand(uint32_t n);
+  bool WhyNotCommand(uint32_t n);
+
   // --- Printing
   bool FunctionName(uint32_t n, FunctionId* f);
   bool PrintSizeCommand(uint32_t n);
@@ -160,7 +172,9 @@ class Loader {
   bool PushCommand(uint32_t n);
   bool PopCommand(uint32_t n);
 
-  static constexpr size_t kMaxPushed = 100;
+  static constexpr size_t kMaxPushed = 100'000;
+  // A search for what to prove looks at no more rows.
+  static constexpr uint64_t kMaxProveRows = 20'000'000;
   static constexpr size_t kMaxIncludes = 50;
   // Values nest as deep as container sorts do, and reading them recurses.
   static constexpr size_t kMaxSorts = 2000;
@@ -172,7 +186,7 @@ class Loader {
   const ProgramOptions& options_;
   Document doc_;
   ProgramResult result_;
-  std::vector<EGraph> saved_;
+  // One for each level that the program has opened.
   std::vector<size_t> extracted_at_push_;
   // Of sorts with `:internal-uf`: the constructor that says, for a class, which one to extract.
   std::map<SortId, std::string> leaders_;

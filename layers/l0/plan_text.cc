@@ -33,7 +33,8 @@ constexpr Spelling kStreamKinds[] = {{"loader", static_cast<int>(StreamKind::kLo
                                      {"compute", static_cast<int>(StreamKind::kCompute)},
                                      {"host", static_cast<int>(StreamKind::kHost)}};
 constexpr Spelling kSampleKinds[] = {{"epoch_shuffle", static_cast<int>(SampleKind::kEpochShuffle)},
-                                     {"sequential", static_cast<int>(SampleKind::kSequential)}};
+                                     {"sequential", static_cast<int>(SampleKind::kSequential)},
+                                     {"replay", static_cast<int>(SampleKind::kReplay)}};
 constexpr Spelling kInitKinds[] = {{"zeros", static_cast<int>(InitKind::kZeros)},
                                    {"constant", static_cast<int>(InitKind::kConstant)},
                                    {"normal", static_cast<int>(InitKind::kNormal)},
@@ -163,7 +164,10 @@ class PlanPrinter {
     for (const FieldSource& field : source.fields) {
       std::string type = " : " + std::string(tensor::DTypeName(field.dtype)) + " " +
                          tensor::ShapeToString(field.shape);
-      if (field.classes > 0) type += " labels(" + support::PrintInteger(field.classes) + ")";
+      if (field.classes > 0) {
+        type += tensor::IsFloat(field.dtype) ? " distribution(" : " labels(";
+        type += support::PrintInteger(field.classes) + ")";
+      }
       rows.push_back({field.field, std::move(type)});
     }
     out_.Rows(rows);
@@ -175,8 +179,17 @@ class PlanPrinter {
     for (const Sampler& sampler : plan_.samplers) {
       std::string kind = " " + Spell(kSampleKinds, sampler.kind) +
                          "(batch: " + support::PrintInteger(sampler.batch) +
-                         ", drop_last: " + (sampler.drop_last ? "true" : "false") + ")";
-      if (sampler.kind == SampleKind::kEpochShuffle) {
+                         ", drop_last: " + (sampler.drop_last ? "true" : "false");
+      const auto count = [&](const char* label, int64_t value) {
+        kind += std::string(", ") + label + ": " + support::PrintInteger(value);
+      };
+      if (sampler.window > 0) count("window", sampler.window);
+      if (sampler.window > 0) count("stride", sampler.stride);
+      if (sampler.shards > 1) count("shards", sampler.shards);
+      if (sampler.buffer > 0) count("buffer", sampler.buffer);
+      if (sampler.recent) kind += ", recent: true";
+      kind += ")";
+      if (sampler.kind != SampleKind::kSequential) {
         kind += ", seed " + std::to_string(sampler.seed);
       }
       if (sampler.samples > 0) kind += ", samples " + support::PrintInteger(sampler.samples);
@@ -569,11 +582,19 @@ class PlanParser : public ParserBase {
       FieldSource parsed;
       parsed.field = field->text;
       if (!ParseType(parsed.dtype, parsed.shape)) return false;
-      if (AtWord("labels") && Peek(1).Is("(")) {  // else the next field, of that name
+      // Else the next field, of that name.
+      if (AtWord(tensor::IsFloat(parsed.dtype) ? "distribution" : "labels") && Peek(1).Is("(")) {
         Next();
         if (!Expect("(")) return false;
         auto classes = ExpectInteger("a number of classes", 1, int64_t{1} << 40);
         if (!classes || !Expect(")")) return false;
+        if (tensor::IsFloat(parsed.dtype) && tensor::NumElements(parsed.shape) % *classes != 0) {
+          Error(name->span, "field '" + parsed.field + "' has " +
+                                support::PrintInteger(tensor::NumElements(parsed.shape)) +
+                                " elements, no distributions over " +
+                                support::PrintInteger(*classes) + " classes");
+          return false;
+        }
         parsed.classes = *classes;
       }
       source.fields.push_back(std::move(parsed));
@@ -601,9 +622,33 @@ class PlanParser : public ParserBase {
     if (!batch || !Expect(",") || !ExpectWord("drop_last") || !Expect(":")) return false;
     sampler.batch = *batch;
     auto drop = ExpectBool("drop_last");
-    if (!drop || !Expect(")")) return false;
+    if (!drop) return false;
     sampler.drop_last = *drop;
-    if (sampler.kind == SampleKind::kEpochShuffle) {
+    while (Accept(",")) {
+      auto label = ExpectName("window, stride, shards, buffer or recent");
+      if (!label || !Expect(":")) return false;
+      if (label->text == "recent") {
+        auto recent = ExpectBool("recent");
+        if (!recent) return false;
+        sampler.recent = *recent;
+        continue;
+      }
+      int64_t* count = label->text == "window"   ? &sampler.window
+                       : label->text == "stride" ? &sampler.stride
+                       : label->text == "shards" ? &sampler.shards
+                       : label->text == "buffer" ? &sampler.buffer
+                                                 : nullptr;
+      if (count == nullptr) {
+        ErrorUnknown("argument of a sampler", *label,
+                     {"window", "stride", "shards", "buffer", "recent"});
+        return false;
+      }
+      auto number = ExpectInteger("a number of samples", 1, UINT32_MAX);
+      if (!number) return false;
+      *count = *number;
+    }
+    if (!Expect(")")) return false;
+    if (sampler.kind != SampleKind::kSequential) {
       if (!Expect(",") || !ExpectWord("seed")) return false;
       if (!ExpectUnsigned("a seed", sampler.seed)) return false;
     }

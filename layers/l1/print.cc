@@ -137,7 +137,10 @@ class ProgramPrinter {
     std::vector<std::vector<std::string>> rows;
     for (const BoundField& field : data.fields) {
       std::string domain = Domain(field.dtype, field.shape);
-      if (field.classes > 0) domain += " labels(" + std::to_string(field.classes) + ")";
+      if (field.classes > 0) {
+        domain += tensor::IsFloat(field.dtype) ? " distribution(" : " labels(";
+        domain += std::to_string(field.classes) + ")";
+      }
       rows.push_back({field.name, " : ", domain,
                       " @ " + NodeName(field.storage) + ", path: " + support::Quote(field.path)});
     }
@@ -183,7 +186,14 @@ class ProgramPrinter {
           "sample: " + std::string(SampleKindName(s.kind)) + "(" + s.data + ", split: " + s.split;
       if (s.rows > 0) text += ", rows: " + std::to_string(s.rows);
       text += ", batch: " + std::to_string(s.batch);
-      text += std::string(", drop_last: ") + (s.drop_last ? "true" : "false") + ")";
+      text += std::string(", drop_last: ") + (s.drop_last ? "true" : "false");
+      if (s.window > 0) {
+        text += ", window: " + std::to_string(s.window) + ", stride: " + std::to_string(s.stride);
+      }
+      if (s.shards > 1) text += ", shards: " + std::to_string(s.shards);
+      if (s.buffer > 0) text += ", buffer: " + std::to_string(s.buffer);
+      if (s.recent) text += ", recent: true";
+      text += ")";
       out_.Line(text);
       out_.Line();
     }

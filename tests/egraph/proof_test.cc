@@ -10,6 +10,8 @@
 #include "egraph/explain.h"
 #include "egraph/program.h"
 #include "egraph/proof_checker.h"
+#include "egraph/proof_text.h"
+#include "tests/egraph/random_program.h"
 
 namespace l3c::egraph {
 namespace {
@@ -176,6 +178,266 @@ constexpr const char* kTexts[] = {
 (union a b)
 (run 2))",
 };
+
+// All rows of all tables, with ids as they are.
+std::vector<uint32_t> Dump(const EGraph& graph) {
+  std::vector<uint32_t> all{static_cast<uint32_t>(graph.ClassCount())};
+  for (uint32_t f = 0; f < graph.function_count(); ++f) {
+    graph.ForEachRow(FunctionId{f}, [&](const Row& row) {
+      for (uint32_t i = 0; i < row.size(); ++i) all.push_back(row.arg(i).bits);
+      all.push_back(row.output().bits);
+      all.push_back(row.rule().index * 2 + row.subsumed());
+    });
+  }
+  return all;
+}
+
+TEST(Proof, TheGraphIsTheSameWithAndWithout) {
+  for (const char* text : kTexts) {
+    EGraph without, with, with_all;
+    with.EnableProofs();
+    with_all.EnableProofs({.redundant = true});
+    Load(without, text);
+    Load(with, text);
+    Load(with_all, text);
+    EXPECT_EQ(Dump(without), Dump(with)) << text;
+    EXPECT_EQ(Dump(without), Dump(with_all)) << text;
+    EXPECT_EQ(without.proof_log(), nullptr);
+    EXPECT_GE(with_all.proof_log()->Bytes(), with.proof_log()->Bytes());
+  }
+}
+
+// Random programs of relations, functions, deletions and unions (random_program.h).
+TEST(Proof, OfRandomPrograms) {
+  Budget budget;
+  budget.max_nodes = 400;
+  budget.max_matches = 4000;
+  int proofs = 0;
+  for (uint32_t seed = 0; seed < 60; ++seed) {
+    SCOPED_TRACE(seed);
+    RandomProgram with(seed), without(seed);
+    EGraph graph, plain;
+    graph.EnableProofs({.redundant = seed % 2 == 1});
+    ASSERT_TRUE(LoadProgram(graph, with.text(), "random.egg").ok());
+    ASSERT_TRUE(LoadProgram(plain, without.text(), "random.egg").ok());
+    RunRuleset(graph, graph.FindRuleset("start"), budget);
+    RunRuleset(plain, plain.FindRuleset("start"), budget);
+    for (int round = 0; round < 4; ++round) {
+      RunSchedule(graph, with.NextSchedule(graph), budget);
+      RunSchedule(plain, without.NextSchedule(plain), budget);
+      ASSERT_EQ(Dump(graph), Dump(plain)) << with.text();
+    }
+    if (graph.failure()) continue;
+    proofs += CheckPairs(graph, 30, seed);
+    if (seed % 6 == 0) proofs += CheckRows(graph);
+    if (HasFailure()) FAIL() << with.text();
+  }
+  EXPECT_GT(proofs, 500);
+}
+
+// Undoing: what was concluded between push and pop is forgotten, what is concluded anew is proven
+// anew.
+TEST(Proof, AfterPop) {
+  EGraph graph;
+  graph.EnableProofs();
+  Load(graph, R"((datatype T (A) (B) (C) (F T))
+(let a (A)) (let b (B)) (let c (C))
+(F a) (F b) (F c)
+(push)
+(union a b)
+(run 1)
+(check (= (F a) (F b)))
+(pop)
+(rewrite (F x) x)
+(union b c)
+(run 2))");
+  CheckPairs(graph, 60, 3);
+  EXPECT_GT(CheckRows(graph), 3);
+  const Value a = graph.FindGlobal("a")->value, b = graph.FindGlobal("b")->value;
+  EXPECT_FALSE(Explainer(graph).Explain(a, b).has_value());
+}
+
+// Every change of what a proof says must be refused. Left out are the two that change nothing:
+// which of several statements, or of several steps, shows that a term is there.
+class Mutator {
+ public:
+  Mutator(EGraph& graph, const Proof& proof, Value a, Value b)
+      : graph_(graph), checker_(graph), proof_(proof), a_(a), b_(b) {}
+
+  void Run() {
+    for (uint32_t s = 0; s < proof_.steps.size(); ++s) {
+      Conclusions(s);
+      Premises(s);
+      Order(s);
+    }
+    for (uint32_t p = 0; p < proof_.applications.size(); ++p) Application(p);
+    for (uint32_t t = 0; t < proof_.terms.size(); ++t) Term(t);
+  }
+  int tried() const { return tried_; }
+
+ private:
+  void Refused(const Proof& changed, const std::string& what) {
+    ++tried_;
+    EXPECT_NE(checker_.CheckEqual(changed, a_, b_), std::nullopt)
+        << what << "\n"
+        << PrintProof(graph_, proof_) << "\n"
+        << PrintProof(graph_, changed);
+  }
+  // Another term of the sort of `t`.
+  std::optional<uint32_t> Other(uint32_t t) const {
+    for (uint32_t i = 1; i < proof_.terms.size(); ++i) {
+      const uint32_t other = (t + i) % static_cast<uint32_t>(proof_.terms.size());
+      const Proof::Term& term = proof_.terms[other];
+      const bool value = term.kind != Proof::Term::Kind::kCall ||
+                         graph_.function(term.function).kind == FunctionKind::kConstructor;
+      if (term.sort == proof_.terms[t].sort && value) return other;
+    }
+    return std::nullopt;
+  }
+  void Conclusions(uint32_t s) {
+    for (uint32_t Proof::Step::* side : {&Proof::Step::lhs, &Proof::Step::rhs}) {
+      const std::optional<uint32_t> other = Other(proof_.steps[s].*side);
+      if (!other) continue;
+      Proof changed = proof_;
+      changed.steps[s].*side = *other;
+      Refused(changed, "conclusion of step " + std::to_string(s + 1));
+    }
+    Proof changed = proof_;
+    changed.steps[s].kind = proof_.steps[s].kind == Proof::Step::Kind::kGivenTerm
+                                ? Proof::Step::Kind::kGivenFact
+                                : Proof::Step::Kind::kGivenTerm;
+    changed.steps[s].source = 0;
+    changed.steps[s].premises.clear();
+    Refused(changed, "kind of step " + std::to_string(s + 1));
+  }
+  bool Speaks(Proof::Ref ref, uint32_t term) const {
+    const Proof::Step& step = proof_.steps[ref.step];
+    return (ref.reversed ? step.rhs : step.lhs) == term;
+  }
+  void Premises(uint32_t s) {
+    const Proof::Step& step = proof_.steps[s];
+    for (size_t i = 0; i < step.premises.size(); ++i) {
+      Proof changed = proof_;
+      changed.steps[s].premises.erase(changed.steps[s].premises.begin() +
+                                      static_cast<ptrdiff_t>(i));
+      Refused(changed, "premise dropped");
+      for (uint32_t other = 0; other < s; ++other) {
+        changed = proof_;
+        Proof::Ref& ref = changed.steps[s].premises[i];
+        if (other == ref.step) continue;
+        ref.step = other;
+        if (step.kind == Proof::Step::Kind::kThere && Speaks(ref, step.lhs)) continue;
+        Refused(changed, "premise of step " + std::to_string(s + 1));
+        if (other > 6) break;
+      }
+      const Proof::Step& used = proof_.steps[step.premises[i].step];
+      if (used.lhs == used.rhs) continue;
+      changed = proof_;
+      changed.steps[s].premises[i].reversed ^= true;
+      Refused(changed, "direction of a premise");
+    }
+  }
+  // A step trades places with one that it uses.
+  void Order(uint32_t s) {
+    for (const Proof::Ref& used : proof_.steps[s].premises) {
+      Proof changed = proof_;
+      std::swap(changed.steps[s], changed.steps[used.step]);
+      const auto trade = [&](Proof::Ref& r) {
+        r.step = r.step == s ? used.step : r.step == used.step ? s : r.step;
+      };
+      for (Proof::Step& step : changed.steps) {
+        for (Proof::Ref& r : step.premises) trade(r);
+      }
+      for (Proof::Application& app : changed.applications) {
+        for (Proof::Ref& r : app.premises) trade(r);
+      }
+      for (uint32_t& goal : changed.goals) {
+        goal = goal == s ? used.step : goal == used.step ? s : goal;
+      }
+      Refused(changed,
+              "order of steps " + std::to_string(used.step + 1) + ", " + std::to_string(s + 1));
+    }
+  }
+  void Application(uint32_t p) {
+    const Proof::Application& app = proof_.applications[p];
+    const auto subjects = static_cast<uint32_t>(
+        app.kind == Proof::Application::Kind::kRule        ? graph_.rule_count()
+        : app.kind == Proof::Application::Kind::kStatement ? graph_.proof_log()->statements().size()
+                                                           : graph_.function_count());
+    // Several statements may state the same.
+    const bool statement = app.kind == Proof::Application::Kind::kStatement;
+    for (uint32_t subject = statement ? subjects : 0; subject <= subjects; ++subject) {
+      if (subject == app.subject) continue;
+      Proof changed = proof_;
+      changed.applications[p].subject = subject;
+      Refused(changed, "rule");
+    }
+    for (size_t i = 0; i < app.slots.size(); ++i) {
+      const std::optional<uint32_t> other = Other(app.slots[i]);
+      if (!other) continue;
+      Proof changed = proof_;
+      changed.applications[p].slots[i] = *other;
+      Refused(changed, "substitution");
+    }
+    for (size_t i = 0; i < app.premises.size(); ++i) {
+      Proof changed = proof_;
+      auto& premises = changed.applications[p].premises;
+      premises.erase(premises.begin() + static_cast<ptrdiff_t>(i));
+      Refused(changed, "premise of a rule dropped");
+      if (app.premises[i].step == Proof::kNone) continue;
+      changed = proof_;
+      changed.applications[p].premises[i].step = Proof::kNone;
+      Refused(changed, "premise of a rule left open");
+      changed = proof_;
+      uint32_t& step = changed.applications[p].premises[i].step;
+      step = step == 0 ? 1 : step - 1;
+      if (step < proof_.steps.size()) Refused(changed, "premise of a rule");
+    }
+  }
+  void Term(uint32_t t) {
+    const Proof::Term& term = proof_.terms[t];
+    Proof changed = proof_;
+    if (term.kind == Proof::Term::Kind::kLiteral && term.sort == kI64) {
+      changed.terms[t].literal = std::get<int64_t>(term.literal) + 1;
+      Refused(changed, "literal");
+    }
+    if (term.kind != Proof::Term::Kind::kCall || term.args.empty()) return;
+    const std::optional<uint32_t> other = Other(term.args[0]);
+    if (!other) return;
+    changed.terms[t].args[0] = *other;
+    Refused(changed, "argument of a term");
+  }
+
+  EGraph& graph_;
+  ProofChecker checker_;
+  const Proof& proof_;
+  const Value a_, b_;
+  int tried_ = 0;
+};
+
+TEST(Proof, EveryMutationIsRefused) {
+  int tried = 0;
+  for (const char* text : kTexts) {
+    EGraph graph;
+    graph.EnableProofs();
+    Load(graph, text);
+    Explainer explainer(graph);
+    const auto ids = static_cast<uint32_t>(graph.proof_log()->class_nodes().size());
+    std::mt19937 random(5);
+    for (int i = 0; i < 40; ++i) {
+      if (ids == 0) break;
+      const Value a{static_cast<uint32_t>(random() % ids)};
+      const Value b{static_cast<uint32_t>(random() % ids)};
+      const std::optional<Proof> proof = explainer.Explain(a, b);
+      if (!proof || proof->steps.size() > 30) continue;
+      Mutator mutator(graph, *proof, a, b);
+      mutator.Run();
+      tried += mutator.tried();
+      if (HasFailure()) return;
+    }
+  }
+  EXPECT_GT(tried, 3000);
+}
 
 TEST(Proof, OfEveryRowAndPair) {
   int proofs = 0;

@@ -15,6 +15,7 @@
 #include "layers/l1/text.h"
 #include "layers/l1/verify.h"
 #include "layers/l2/lower.h"
+#include "layers/l2/methods.h"
 #include "layers/l2/verify.h"
 #include "layers/l3/inline.h"
 #include "layers/l3/parse.h"
@@ -59,6 +60,27 @@ search::LoweringOptions SearchOptions(const Options& options) {
   return search;
 }
 
+// What methods are told apart on where no --system is given: the machine of the priors, the same
+// everywhere, so that a specification has one method.
+l1::System ReferenceSystem() {
+  l1::System system;
+  system.name = "reference";
+  l1::SystemNode ssd, ram, cpu;
+  ssd.name = "ssd_0";
+  ssd.kind = l1::NodeKind::kStorage;
+  ram.name = "ram_0";
+  ram.kind = l1::NodeKind::kMemory;
+  ram.capacity = int64_t{64} * 1000 * 1000 * 1000;
+  cpu.name = "cpu_0";
+  cpu.kind = l1::NodeKind::kCompute;
+  cpu.isa = "x86_64";
+  cpu.cores = 2;
+  cpu.features = {"avx2", "fma", "avx512f"};
+  system.nodes = {ssd, ram, cpu};
+  system.edges = {{0, 1, false, 2e9, {}}, {1, 2, true, 25e9, {}}};
+  return system;
+}
+
 // The node that the first tensor graph runs on: what the plan's kernels are made for.
 const l1::SystemNode& ComputeNode(const l1::Program& program) {
   return program.system.nodes[program.graphs.front().node];
@@ -66,7 +88,8 @@ const l1::SystemNode& ComputeNode(const l1::Program& program) {
 
 // Rows of each split that is there, told from the smallest field alone; the run checks all of them.
 // The status is that of the split "train".
-absl::Status CountRows(const l3::Data& data, const std::string& folder,
+// `window`: rows that make a sample, 0 for one.
+absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t window,
                        std::map<std::string, int64_t>& rows) {
   const auto smallest = std::min_element(
       data.fields.begin(), data.fields.end(), [](const l3::Field& a, const l3::Field& b) {
@@ -80,6 +103,9 @@ absl::Status CountRows(const l3::Data& data, const std::string& folder,
     field.field = smallest->name;
     field.dtype = l3::ExampleDType(smallest->domain);
     field.shape = l3::ExampleShape(smallest->domain);
+    if (window > 0 && !field.shape.empty() && field.shape[0] == window) {
+      field.shape.erase(field.shape.begin());
+    }
     source.fields.push_back(std::move(field));
   }
   absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train");
@@ -200,11 +226,33 @@ bool Compilation::LowerSpec() {
   l2::LowerConstraints constraints;
   constraints.rows = TrainRows();
   if (options_.pick) constraints.pick = static_cast<size_t>(*options_.pick);
+  l1::System system = ReferenceSystem();
+  if (!options_.system.empty() && !FindSystem(system)) return false;
+  constraints.simulate = [&](const l2::Module& module) { return StepSeconds(module, system); };
   search::LoweringResult<l2::Module> result =
       l2::LowerToL2(*l3_, constraints, SearchOptions(options_));
   explanations_.push_back(std::move(result.explanation));
   if (!result.ok()) return Fail(*result.failure);
   return EnterLowered(Layer::kL2, l2::PrintModule(result.best()));
+}
+
+std::optional<double> Compilation::StepSeconds(const l2::Module& module,
+                                               const l1::System& system) const {
+  l1::LowerOptions lowering;
+  lowering.system = system;
+  for (const l3::Data& data : module.spec.data) {
+    lowering.data[data.name] = {"data/" + data.name, {{"train", kAssumedTrainRows}}};
+  }
+  const auto placed = l1::Lower(module, lowering);
+  if (!placed.ok()) return std::nullopt;
+  l0::lower::LowerOptions planning;
+  planning.search.mode = search::Mode::kGreedy;
+  planning.numerics = *egraph::ParseNumerics(options_.numerics);
+  const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));
+  support::Diagnostics unread;
+  const auto planned = l0::lower::Lower(placed.best(), costs, planning, unread);
+  if (!planned.ok() || unread.has_errors()) return std::nullopt;
+  return planned.candidates.front().cost.front().value;
 }
 
 bool Compilation::LowerMethod() {
@@ -300,6 +348,8 @@ std::string Compilation::DataFolder(const std::string& name, const std::string& 
 }
 
 bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
+  const int64_t window =
+      l2_->methods.empty() ? 0 : l2::PlanOf(l2_->methods.front().sample).window;
   for (const l3::Data& declaration : l2_->spec.data) {
     l1::DatasetInfo info;
     const auto given = options_.data.find(declaration.name);
@@ -312,7 +362,7 @@ bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
       std::cerr << "note: data '" << declaration.name << "' is not at " << folder << "; planning for "
                 << kAssumedTrainRows << " samples (--data " << declaration.name << "=DIR)\n";
       info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
-    } else if (const absl::Status status = CountRows(declaration, folder, info.rows);
+    } else if (const absl::Status status = CountRows(declaration, folder, window, info.rows);
                !status.ok()) {
       return EnvironmentError(std::string(status.message()),
                               "pass --data " + declaration.name +
@@ -329,7 +379,7 @@ std::optional<int64_t> Compilation::TrainRows() const {
   if (data == nullptr) return {};
   std::map<std::string, int64_t> rows;
   const std::string folder = DataFolder(data->name, "data/" + data->name);
-  if (!CountRows(*data, folder, rows).ok()) return {};
+  if (!CountRows(*data, folder, /*window=*/0, rows).ok()) return {};
   return rows["train"];
 }
 

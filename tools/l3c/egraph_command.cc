@@ -1,9 +1,8 @@
 // l3c egraph run: carries out a program of the e-graph's text language.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +43,10 @@ Json PrintedAsJson(const egraph::Printed& printed) {
       return {{"event", "function"}, {"text", printed.text}};
     case Kind::kStatistics:
       return {{"event", "statistics"}, {"text", printed.text}};
+    case Kind::kProof:
+      return {{"event", "proof"}, {"proof", Json::parse(printed.json)}, {"text", printed.text}};
+    case Kind::kWhyNot:
+      return {{"event", "why_not"}, {"why_not", Json::parse(printed.json)}, {"text", printed.text}};
   }
   return {};
 }
@@ -59,6 +62,19 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
       std::cerr << " of " << graph.DescribeRule(rule.rule) << "\n";
     }
   }
+}
+
+void PrintResult(const egraph::ProgramResult& result, bool json) {
+  for (const egraph::Printed& printed : result.printed) {
+    std::cout << (json ? Line(PrintedAsJson(printed)) + "\n" : printed.text);
+  }
+}
+
+// How the checks of the program were proven.
+void PrintProofs(const egraph::ProgramResult& result) {
+  std::cerr << "proofs: " << result.proven_checks << " checks proven and verified, "
+            << result.proof_steps << " steps\n";
+  for (const std::string& why : result.unproven_checks) std::cerr << "warning: " << why << "\n";
 }
 
 // The e-graph as egraph-serialize's JSON and as a drawing. Its roots are what the program
@@ -95,14 +111,10 @@ bool WriteGraph(const egraph::EGraph& graph, const egraph::ProgramResult& result
 }  // namespace
 
 int EGraphRun(const Options& options) {
-  std::ifstream in(options.file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) {
-    EnvironmentError("cannot read '" + options.file + "'");
-    return 1;
-  }
   egraph::EGraph graph;
   egraph::ProgramOptions program;
+  const std::optional<std::string> text = ReadFile(options.file, program.max_bytes);
+  if (!text) return 1;
   program.directory = options.fact_directory.empty() ? "." : options.fact_directory;
   // The memory of the machine is the limit, unless the command line sets another.
   constexpr uint64_t kUnbounded = uint64_t{1} << 32;
@@ -113,14 +125,10 @@ int EGraphRun(const Options& options) {
   budget.max_iterations = options.max_iterations.value_or(budget.max_iterations);
   budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
   budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
-  const egraph::ProgramResult result = egraph::LoadProgram(graph, text, options.file, program);
-  for (const egraph::Printed& printed : result.printed) {
-    if (options.json) {
-      std::cout << Line(PrintedAsJson(printed)) << "\n";
-    } else {
-      std::cout << printed.text;
-    }
-  }
+  program.prove_checks = options.proofs;
+  if (options.proofs) graph.EnableProofs({.redundant = true});
+  egraph::ProgramResult result = egraph::LoadProgram(graph, *text, options.file, program);
+  PrintResult(result, options.json);
   for (const egraph::RunReport& report : result.reports) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {
       std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
@@ -132,12 +140,25 @@ int EGraphRun(const Options& options) {
     }
   }
   if (options.stats) PrintStatistics(graph, result);
+  if (options.proofs) PrintProofs(result);
+  if (result.ok() && !options.why_not.empty()) {
+    const egraph::ProgramResult asked = egraph::LoadProgram(
+        graph, "(why-not " + options.why_not[0] + " " + options.why_not[1] + ")", "--why-not",
+        program);
+    PrintResult(asked, options.json);
+    result.status = asked.status;
+  }
   if (options.json) {
     Json done{{"event", "done"},
               {"ok", result.ok()},
               {"rows", graph.RowCount()},
               {"nodes", graph.NodeCount()},
               {"bytes", graph.Bytes()}};
+    if (options.proofs) {
+      done["proofs"] = {{"proven", result.proven_checks},
+                        {"steps", result.proof_steps},
+                        {"unproven", result.unproven_checks}};
+    }
     if (!result.ok()) done["error"] = result.status.ToString();
     std::cout << Line(done) << "\n";
   }

@@ -212,6 +212,11 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       ->required();
   egraph_run->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
   egraph_run->add_flag("--stats", options.stats, "Each run's steps and matches, to standard error");
+  egraph_run->add_flag("--proofs", options.proofs,
+                       "Keep what proofs need; prove every check and verify the proof");
+  egraph_run->add_option("--why-not", options.why_not,
+                         "Two terms A B: at the end, say what kept each rule from making them equal")
+      ->expected(2);
   egraph_run->add_option("--threads", options.threads,
                          "Threads to search with (default: one); never changes a result")
       ->check(CLI::Range(1, 1024));
@@ -244,6 +249,15 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_extract
       ->add_option("--max-seconds", options.max_seconds, "exact: stop there, with a bound")
       ->check(CLI::PositiveNumber);
+  egraph_extract
+      ->add_option("--top", options.top,
+                   "The K cheapest distinct terms, by tree cost (tree) or DAG cost (exact)")
+      ->check(CLI::Range(size_t{1}, size_t{100000}));
+  egraph_extract->add_option("--root", options.extract_roots,
+                             "Extract these classes instead of FILE's root_eclasses");
+  egraph_extract->add_option("--bound", options.extract_bounds,
+                             "exact: AMOUNTS.json=LIMIT, {\"op\": amount, …} summed over what is "
+                             "chosen is at most LIMIT");
   egraph_extract->add_option("--dot", options.dot, "Draw the e-graph there, what is chosen filled");
   egraph_extract->add_flag("--json", options.json, "The choice as one JSON object");
 

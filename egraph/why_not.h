@@ -1,0 +1,49 @@
+// Why two terms are not equal: for each rule that could have joined them, what kept it from it.
+//
+// A rule could join classes a and b when it unites terms of their sort. Taken as a query, its
+// premises with one side of that union in class a and the other in class b either match, and then
+// the rule has not been applied (its class of numerics, its ruleset, a scheduler or a budget says
+// why), or they do not, and then the match that comes nearest says which premise fails. Last, two
+// terms may be equal by congruence: the e-nodes of both classes that differ least are named.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "egraph/egraph.h"
+
+namespace l3c::egraph {
+
+struct WhyNotRule {
+  enum class Kind : uint8_t {
+    kPremise,    // no match: a premise fails
+    kElsewhere,  // the premises match, but what the rule makes is not in the other class
+    kWaiting,    // a match that would join the two, not applied
+  };
+  RuleId rule;
+  Kind kind = Kind::kPremise;
+  size_t matched = 0;   // premises that hold in the nearest match
+  size_t premises = 0;  // all of them
+  std::string nearest;  // the nearest match: what holds, with its substitution
+  std::string failed;   // the premise that fails, or what the rule makes instead
+  // Why the rule did not run, or not to the end: "numerics", "never run", "banned", or the limit
+  // that stopped it. Empty when it has seen everything.
+  std::string held_back;
+  bool searched_all = true;
+};
+
+struct WhyNot {
+  bool equal = false;             // then there is nothing to say
+  std::vector<WhyNotRule> rules;  // by rule
+  // "(F x) and (F y) would be equal if x = y": the nearest by congruence, if any.
+  std::string congruence;
+};
+
+// Both ids must be classes of one sort. The graph is rebuilt first.
+WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b);
+std::string WhyNotText(const EGraph& graph, const WhyNot& why_not);
+std::string WhyNotJson(const EGraph& graph, const WhyNot& why_not);
+
+}  // namespace l3c::egraph

@@ -1,0 +1,192 @@
+// What the engine says about terms that did not become equal, and the commands that ask.
+#include "egraph/why_not.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "egraph/program.h"
+
+namespace l3c::egraph {
+namespace {
+
+constexpr const char* kRules =
+    R"((datatype Math (Num i64) (Var String) (Add Math Math) (Mul Math Math))
+(ruleset late)
+(function lo (Math) i64 :merge (max old new))
+(rewrite (Add a b) (Add b a) :name "commute")
+(rewrite (Mul a (Add b c)) (Add (Mul a b) (Mul a c)) :name "distribute" :ruleset late)
+(rewrite (Mul a b) (Mul b a) :name "commute-mul" :numerics fast)
+(rule ((= e (Mul a (Num n))) (= n 1) (= x (lo a)) (> x 0)) ((union e a)) :name "one")
+(rewrite (Add a (Num 0)) a :name "zero")
+(let x (Var "x"))
+(let y (Var "y"))
+(let sum (Add x (Num 3)))
+(let product (Mul x (Num 1)))
+(let other (Mul x (Add y (Num 3))))
+(let spread (Add (Mul x y) (Mul x (Num 3))))
+(set (lo x) 0)
+)";
+
+const WhyNotRule* Of(const EGraph& graph, const WhyNot& why_not, const std::string& name) {
+  for (const WhyNotRule& r : why_not.rules) {
+    if (graph.rule(r.rule).name == name) return &r;
+  }
+  return nullptr;
+}
+
+WhyNot Ask(EGraph& graph, const char* a, const char* b) {
+  return ExplainWhyNot(graph, graph.FindGlobal(a)->value, graph.FindGlobal(b)->value);
+}
+
+TEST(WhyNot, NamesThePremiseThatFails) {
+  EGraph graph;
+  ASSERT_TRUE(LoadProgram(graph, std::string(kRules) + "(run 3)", "r.egg").ok());
+  const WhyNot why_not = Ask(graph, "product", "x");
+  EXPECT_FALSE(why_not.equal);
+  const WhyNotRule* one = Of(graph, why_not, "one");
+  ASSERT_NE(one, nullptr);
+  EXPECT_EQ(one->kind, WhyNotRule::Kind::kPremise);
+  EXPECT_EQ(one->failed, "(> x 0)");
+  EXPECT_EQ(one->matched + 1, one->premises);
+  EXPECT_NE(one->nearest.find("x = 0"), std::string::npos) << one->nearest;
+  EXPECT_EQ(one->held_back, "");
+  const WhyNotRule* commute = Of(graph, why_not, "commute");
+  ASSERT_NE(commute, nullptr);
+  EXPECT_EQ(commute->kind, WhyNotRule::Kind::kPremise);
+  EXPECT_EQ(commute->matched, 0u);
+  const WhyNotRule* zero = Of(graph, why_not, "zero");
+  ASSERT_NE(zero, nullptr);
+  EXPECT_EQ(zero->kind, WhyNotRule::Kind::kPremise);
+}
+
+TEST(WhyNot, SaysWhatHeldARuleBack) {
+  EGraph graph;
+  ASSERT_TRUE(LoadProgram(graph, std::string(kRules) + "(run 3)", "r.egg").ok());
+  const WhyNot why_not = Ask(graph, "other", "spread");
+  const WhyNotRule* distribute = Of(graph, why_not, "distribute");
+  ASSERT_NE(distribute, nullptr);
+  EXPECT_EQ(distribute->kind, WhyNotRule::Kind::kWaiting);
+  EXPECT_NE(distribute->held_back.find("'late'"), std::string::npos) << distribute->held_back;
+  EXPECT_NE(Of(graph, why_not, "commute-mul")->held_back.find("class fast"), std::string::npos);
+  const std::string text = WhyNotText(graph, why_not);
+  EXPECT_NE(text.find("it would join them, and was not applied"), std::string::npos) << text;
+
+  ASSERT_TRUE(LoadProgram(graph, "(run late 1)", "s.egg").ok());
+  EXPECT_TRUE(Ask(graph, "other", "spread").equal);
+}
+
+TEST(WhyNot, SaysThatABudgetRanOut) {
+  EGraph graph;
+  ASSERT_TRUE(LoadProgram(graph, kRules, "r.egg").ok());
+  ProgramOptions options;
+  options.budget.max_matches = 1;
+  const ProgramResult result = LoadProgram(graph, "(run 1)", "s.egg", options);
+  ASSERT_EQ(result.reports.at(0).stop, StopReason::kMatchLimit);
+  const WhyNot why_not = Ask(graph, "sum", "spread");
+  const WhyNotRule* commute = Of(graph, why_not, "commute");
+  ASSERT_NE(commute, nullptr);
+  EXPECT_NE(commute->held_back.find("match limit"), std::string::npos) << commute->held_back;
+}
+
+TEST(WhyNot, NamesTheNearestCongruence) {
+  EGraph graph;
+  ASSERT_TRUE(LoadProgram(graph, R"((datatype T (A) (B) (F T i64) (G T T))
+(let x (G (F (A) 1) (B)))
+(let y (G (F (B) 1) (B)))
+(let z (F (A) 2)) (let w (F (A) 3)))",
+                          "c.egg")
+                  .ok());
+  EXPECT_EQ(Ask(graph, "x", "y").congruence,
+            "(G (F (A) 1) (B)) and (G (F (B) 1) (B)) would be equal if (F (A) 1) = (F (B) 1)");
+  // Literals do not become equal.
+  EXPECT_EQ(Ask(graph, "z", "w").congruence, "");
+}
+
+TEST(WhyNot, IsACommand) {
+  EGraph graph;
+  const ProgramResult result = LoadProgram(
+      graph, std::string(kRules) + "(run 3)(why-not product x)(why-not sum (Add (Num 3) x))",
+      "r.egg");
+  ASSERT_TRUE(result.ok()) << result.status.ToString();
+  ASSERT_EQ(result.printed.size(), 2u);
+  EXPECT_NE(result.printed[0].text.find("fails: (> x 0)"), std::string::npos)
+      << result.printed[0].text;
+  EXPECT_EQ(result.printed[1].text, "they are equal\n");
+  EXPECT_EQ(LoadProgram(graph, "(why-not x 1)", "r.egg").status.ToString(),
+            "r.egg:1:1: error: expected two terms of one declared sort");
+}
+
+TEST(Prove, PrintsAProof) {
+  EGraph graph;
+  const ProgramResult result =
+      LoadProgram(graph, R"((datatype Math (Num i64) (Var String) (Add Math Math))
+(rewrite (Add a b) (Add b a) :name "commute")
+(rewrite (Add a (Num 0)) a :name "zero")
+(let e (Add (Num 0) (Var "x")))
+(run 3)
+(prove (= e (Var "x"))))",
+                  "sum.egg");
+  ASSERT_TRUE(result.ok()) << result.status.ToString();
+  ASSERT_EQ(result.printed.size(), 1u);
+  EXPECT_EQ(result.printed[0].text, R"(1. (Num 0) is there
+     stated at sum.egg:4: (let e (Add (Num 0) (Var "x")))
+2. (Add (Num 0) (Var "x")) is there
+     stated at sum.egg:4: (let e (Add (Num 0) (Var "x")))
+3. (Add (Var "x") (Num 0)) = (Add (Num 0) (Var "x"))
+     by rule "commute" (sum.egg:2) with a = (Num 0), b = (Var "x"); because 2
+4. (Add (Num 0) (Var "x")) = (Var "x")
+     by rule "zero" (sum.egg:3) with a = (Var "x"); because 1, 3
+)");
+}
+
+TEST(Prove, OfFactsAndVariables) {
+  EGraph graph;
+  const ProgramResult result =
+      LoadProgram(graph, R"((relation edge (i64 i64)) (relation path (i64 i64))
+(rule ((edge a b)) ((path a b)) :name "step")
+(rule ((path a b) (edge b c)) ((path a c)) :name "more")
+(edge 1 2) (edge 2 3)
+(run 3)
+(prove (path 1 x) (> x 2))
+(prove-exists path))",
+                  "path.egg");
+  ASSERT_TRUE(result.ok()) << result.status.ToString();
+  ASSERT_EQ(result.printed.size(), 2u);
+  EXPECT_NE(
+      result.printed[0].text.find("(path 1 3)\n     by rule \"more\" (path.egg:3) with a = 1, "
+                                  "b = 2, c = 3; because "),
+      std::string::npos)
+      << result.printed[0].text;
+  EXPECT_EQ(LoadProgram(graph, "(prove (path 3 1))", "p.egg").status.ToString(),
+            "p.egg:1:1: error: no match for '(prove (path 3 1))'");
+}
+
+TEST(Prove, NeedsALog) {
+  EGraph graph;
+  ASSERT_TRUE(LoadProgram(graph, "(datatype T (A)) (A)", "a.egg").ok());
+  EXPECT_EQ(LoadProgram(graph, "(prove (A))", "b.egg").status.ToString(),
+            "b.egg:1:1: error: nothing has been written down for proofs; run with --proofs");
+}
+
+TEST(Prove, ChecksAreProvenOnRequest) {
+  EGraph graph;
+  graph.EnableProofs();
+  ProgramOptions options;
+  options.prove_checks = true;
+  const ProgramResult result = LoadProgram(graph, R"((datatype T (A) (B) (F T))
+(rewrite (F x) x)
+(F (F (A)))
+(run 3)
+(check (= (F (F (A))) (A)))
+(check (A) (= (F (A)) (A)))
+(fail (check (= (A) (B))))
+(check (= 3 (+ 1 2))))",
+                                           "c.egg", options);
+  ASSERT_TRUE(result.ok()) << result.status.ToString();
+  EXPECT_EQ(result.proven_checks, 3u);
+  EXPECT_TRUE(result.unproven_checks.empty()) << result.unproven_checks[0];
+}
+
+}  // namespace
+}  // namespace l3c::egraph
