@@ -82,7 +82,7 @@ void NormalizeElements(ContainerKind kind, std::vector<Value>* elements) {
 }
 
 Value ContainerPool::Intern(SortId sort, std::span<const Value> elements, uint32_t depth) {
-  if ((entries_.size() + 1) * 2 > slots_.size()) Grow();
+  if ((entries_.size() + 1) * 2 > slots_.size()) Fill(std::max<size_t>(16, slots_.size() * 2));
   const uint32_t hash = HashElements(sort, elements);
   const size_t mask = slots_.size() - 1;
   size_t slot = hash & mask;
@@ -106,14 +106,29 @@ Value ContainerPool::Intern(SortId sort, std::span<const Value> elements, uint32
   return Value{slots_[slot] - 1};
 }
 
-void ContainerPool::Grow() {
-  slots_.assign(std::max<size_t>(16, slots_.size() * 2), 0);
+void ContainerPool::Fill(size_t slots) {
+  slots_.assign(slots, 0);
   const size_t mask = slots_.size() - 1;
   for (uint32_t e = 0; e < entries_.size(); ++e) {
     size_t slot = entries_[e].hash & mask;
     while (slots_[slot] != 0) slot = (slot + 1) & mask;
     slots_[slot] = e + 1;
   }
+}
+
+void ContainerPool::Rewind(const Mark& mark) {
+  const size_t mask = slots_.size() - 1;
+  if (slots_.size() == mark.slots) {
+    // The latest entry was the last to enter a run of full slots: none behind it moves up.
+    for (size_t e = entries_.size(); e-- > mark.entries;) {
+      size_t slot = entries_[e].hash & mask;
+      while (slots_[slot] != e + 1) slot = (slot + 1) & mask;
+      slots_[slot] = 0;
+    }
+  }
+  entries_.resize(mark.entries);
+  elements_.resize(mark.elements);
+  if (slots_.size() != mark.slots) Fill(mark.slots);
 }
 
 }  // namespace l3c::egraph

@@ -66,6 +66,13 @@ class ContainerPool {
     entries_[container.bits].canonical = canonical;
     entries_[container.bits].canonical_at = now;
   }
+  // Takes back what has been interned since mark(). What SetCanonical() stored may name such
+  // values: `now` must be another one from then on.
+  struct Mark {
+    size_t entries, elements, slots;
+  };
+  Mark mark() const { return {entries_.size(), elements_.size(), slots_.size()}; }
+  void Rewind(const Mark& mark);
   size_t Bytes() const {
     return entries_.capacity() * sizeof(Entry) + elements_.capacity() * sizeof(Value) +
            slots_.capacity() * sizeof(uint32_t);
@@ -81,7 +88,7 @@ class ContainerPool {
     Value canonical;
     uint64_t canonical_at = ~uint64_t{0};
   };
-  void Grow();
+  void Fill(size_t slots);
 
   std::vector<Entry> entries_;  // by value
   std::vector<Value> elements_;

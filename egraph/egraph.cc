@@ -234,6 +234,11 @@ RuleId EGraph::AddRule(Rule rule) {
   return id;
 }
 
+void EGraph::SetHidden(FunctionId f, bool hidden) {
+  if (!levels_.empty()) old_hidden_.emplace_back(f, functions_[f.index].hidden);
+  functions_[f.index].hidden = hidden;
+}
+
 SchedulerId EGraph::DeclareScheduler(std::string_view name, BackoffOptions options) {
   const SchedulerId known = FindScheduler(name);
   if (known.valid()) {
@@ -252,6 +257,10 @@ SchedulerId EGraph::FindScheduler(std::string_view name) const {
 }
 
 void EGraph::SetGlobal(std::string_view name, Global global) {
+  if (!levels_.empty()) {
+    const Global* old = FindGlobal(name);
+    old_globals_.emplace_back(name, old == nullptr ? std::nullopt : std::optional(*old));
+  }
   globals_.insert_or_assign(name, global);
 }
 
@@ -309,7 +318,7 @@ Value EGraph::Container(SortId sort, std::vector<Value> elements) const {
 
 Value EGraph::CanonicalContainer(SortId sort, Value v) const {
   // A container is looked at once after every union.
-  const uint64_t now = unions_.size();
+  const uint64_t now = epoch_;
   if (const std::optional<Value> known = containers_.CanonicalSince(v, now)) return *known;
   const std::span<const Value> elements = containers_.Elements(v);
   std::vector<Value> moved(elements.begin(), elements.end());
@@ -575,6 +584,7 @@ bool EGraph::UnionNow(Value a, Value b, RuleId rule) {
   if (ra == rb) return false;
   assert(class_sorts_[ra] == class_sorts_[rb]);
   dirty_classes_.push_back(union_find_.Join(ra, rb));
+  ++epoch_;
   unions_.push_back({a, b, rule});
   ++version_;
   return true;
@@ -638,12 +648,18 @@ EGraph::RebuildPlan EGraph::PlanRebuild(FunctionId id) const {
   RebuildPlan plan;
   for (uint32_t i = 0; i <= f.inputs.size(); ++i) {
     const SortId sort = i < f.inputs.size() ? f.inputs[i] : f.output;
-    if (sorts_[sort.index].is_equality) plan.classes.push_back(i);
+    if (sorts_[sort.index].is_equality) {
+      plan.classes.push_back(i);
+      if (i < f.inputs.size()) plan.arguments.push_back(i);
+    }
     if (sorts_[sort.index].moves) plan.containers.emplace_back(i, sort);
   }
   if (plan.containers.empty() && plan.classes.size() == f.inputs.size() + 1) {
     plan.first_columns = static_cast<uint32_t>(plan.classes.size());
   }
+  // Merges of values may do anything; those of constructors and relations unite two classes at
+  // most.
+  plan.in_blocks = plan.containers.empty() && f.kind != FunctionKind::kFunction;
   return plan;
 }
 
@@ -666,9 +682,57 @@ void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
   }
   if (plan.classes.empty() && plan.containers.empty()) return;
   const uint32_t rows = table.row_count();
+  if (plan.in_blocks) return RebuildInBlocks(id, plan, rows);
   for (uint32_t row = 0; (row = NextStale(plan, table, row, rows)) != rows; ++row) {
     RebuildRow(id, row);
     if (failure_) return;
+  }
+}
+
+// RebuildRow() for the stale rows before `rows`, with their cache misses together.
+void EGraph::RebuildInBlocks(FunctionId id, const RebuildPlan& plan, uint32_t rows) {
+  constexpr uint32_t kBlock = 64;
+  Table& table = tables_[id.index];
+  const uint32_t arguments = table.arguments();
+  std::vector<uint32_t> args(size_t{kBlock} * arguments);
+  uint32_t stale[kBlock], hashes[kBlock], slots[kBlock];
+  const auto make_canonical = [&](uint32_t i) {
+    const uint32_t* cells = table.Cells(stale[i]);
+    uint32_t* to = args.data() + size_t{i} * arguments;
+    std::copy_n(cells, arguments, to);
+    for (const uint32_t c : plan.arguments) to[c] = union_find_.Find(cells[c]);
+    hashes[i] = table.Hash(to);
+  };
+  for (uint32_t next = 0; next < rows;) {
+    uint32_t count = 0;
+    for (; count < kBlock && (next = NextStale(plan, table, next, rows)) != rows; ++next) {
+      stale[count++] = next;
+    }
+    table.Reserve(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      make_canonical(i);
+      table.FetchSlot(hashes[i]);
+    }
+    for (uint32_t i = 0; i < count; ++i) slots[i] = table.Probe(hashes[i]);
+    for (uint32_t i = 0; i < count; ++i) {
+      const uint32_t row = stale[i];
+      uint32_t* to = args.data() + size_t{i} * arguments;
+      // Rows before this one may have united classes.
+      bool canonical = true;
+      for (const uint32_t c : plan.arguments) canonical &= union_find_.IsRoot(to[c]);
+      if (!canonical) {
+        make_canonical(i);
+        slots[i] = table.Probe(hashes[i]);
+      }
+      const Value output = Canonical(functions_[id.index].output, Value{table.Output(row)});
+      const bool subsumed = table.IsSubsumed(row);
+      ++version_;
+      const auto [other, appended] = table.ReplaceAt(slots[i], hashes[i], row, to, output.bits);
+      if (appended) continue;
+      --live_rows_;
+      if (subsumed) table.MarkSubsumed(other);
+      MergeIntoRow(id, other, output, kCongruence);
+    }
   }
 }
 

@@ -197,7 +197,7 @@ class EGraph {
                              Merge merge);
   FunctionId DeclareFunction(std::string_view name, std::initializer_list<SortId> inputs,
                              SortId output, Merge merge);
-  void SetHidden(FunctionId f, bool hidden) { functions_[f.index].hidden = hidden; }
+  void SetHidden(FunctionId f, bool hidden);
   FunctionId DeclareRelation(std::string_view name, std::span<const SortId> inputs);
   FunctionId DeclareRelation(std::string_view name, std::initializer_list<SortId> inputs);
   RulesetId DeclareRuleset(std::string_view name);
@@ -290,6 +290,19 @@ class EGraph {
   // that, as which terms they build must not depend on the order of the unions.
   void DeferUnions() { defer_unions_ = true; }
 
+  // --- Undo.
+  // Pop() takes back all that has happened since the latest Push(): rows, classes, interned values,
+  // declarations, rules, globals and the failure are what they were then, in the same order and
+  // with the same ids, and what the graph does next it would have done then. Ids and values that
+  // came in between name nothing any more, and views of the graph end. Push() writes down a few
+  // words for every table and rule; Pop() takes time by what has changed. Neither is for rules or
+  // primitives to call.
+  void Push();
+  void Pop();
+  // Closes the latest level and keeps what has happened since.
+  void DropLevel();
+  size_t level_count() const { return levels_.size(); }
+
   // --- Reading tables: call Rebuild() first. Live rows in row order; `fn` takes a Row.
   template <typename Fn>
   void ForEachRow(FunctionId f, Fn&& fn) const {
@@ -373,6 +386,7 @@ class EGraph {
   friend class Engine;        // run.cc: search steps
   friend class RuleSearch;    // search.h: what it keeps from run to run
   friend class ActionRunner;  // apply.h: canonical arguments
+  friend class BlockRunner;   // apply_block.h: the same
   friend class TermBank;      // term_bank.h: a graph without equalities
 
   FunctionId DeclareTable(Function function);
@@ -400,9 +414,12 @@ class EGraph {
   struct RebuildPlan {
     std::vector<uint32_t> classes;  // columns of equality sorts
     std::vector<std::pair<uint32_t, SortId>> containers;
-    uint32_t first_columns = 0;  // the classes are just the first so many columns; 0: look there
+    std::vector<uint32_t> arguments;  // those of `classes` without the output
+    uint32_t first_columns = 0;       // the row is just so many classes; 0: look there
+    bool in_blocks = false;
   };
   RebuildPlan PlanRebuild(FunctionId f) const;
+  void RebuildInBlocks(FunctionId f, const RebuildPlan& plan, uint32_t rows);
   uint32_t NextStale(const RebuildPlan& plan, const Table& table, uint32_t row, uint32_t end) const;
   // Rebuilds the rows that name one of the classes in `dirty`, or, if that is empty, all stale rows
   // that there are at its start.
@@ -418,7 +435,7 @@ class EGraph {
   std::vector<std::shared_ptr<const Rule>> rules_;  // shared by copies of the graph
   NameMap<SortId> sort_by_name_;
   NameMap<FunctionId> function_by_name_;
-  std::vector<RuleHistory> histories_;               // by rule
+  std::vector<RuleHistory> histories_;  // by rule
   std::vector<Scheduler> schedulers_;
   NameMap<RulesetId> ruleset_by_name_;
   NameMap<SchedulerId> scheduler_by_name_;
@@ -453,6 +470,30 @@ class EGraph {
   bool in_action_ = false;
   std::optional<std::string> failure_;
   SearchCacheHolder search_cache_;
+  uint64_t epoch_ = 0;  // unlike the number of unions, it only grows: see CanonicalContainer()
+
+  // What was there at each Push(), and what has been overwritten since the first.
+  struct Level {
+    size_t sorts, functions, primitives, rulesets, rules;
+    size_t large_ints, floats, strings, string_bytes;
+    ContainerPool::Mark containers;
+    size_t classes, classes_capacity, unions, unions_capacity;
+    std::vector<uint32_t> dirty_classes;
+    bool defer_unions;
+    std::vector<UnionRecord> deferred_unions;
+    size_t live_rows;
+    uint64_t clock;
+    std::vector<uint64_t> rule_clock;
+    std::vector<RuleHistory> histories;
+    std::vector<Scheduler> schedulers;
+    Numerics numerics;
+    std::optional<std::string> failure;
+    std::optional<ProofLog::Mark> proof_log;
+    size_t globals, hidden;  // overwritten so far
+  };
+  std::vector<Level> levels_;
+  std::vector<std::pair<std::string, std::optional<Global>>> old_globals_;
+  std::vector<std::pair<FunctionId, bool>> old_hidden_;
 };
 
 // Declares the primitives of the base sorts (primitives.cc); every graph has them.

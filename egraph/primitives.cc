@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "egraph/egraph.h"
+#include "egraph/utf8.h"
 
 namespace l3c::egraph {
 namespace {
@@ -217,8 +218,11 @@ void RegisterString(EGraph& g) {
                               continue;
                             }
                           }
-                          if (at < text.size()) all += text[at];
-                          ++at;
+                          // A character as a whole.
+                          do {
+                            if (at < text.size()) all += text[at];
+                            ++at;
+                          } while (at < text.size() && ContinuesCharacter(text[at]));
                         }
                         if (all.size() > kMaxString || e.PoolIsFull()) return std::nullopt;
                         return e.String(all);
@@ -226,7 +230,10 @@ void RegisterString(EGraph& g) {
   // Occurrences that do not overlap.
   g.RegisterPrimitive("count-matches", {kString, kString}, kI64, [](EGraph& e, Args a) -> Result {
     const std::string &text = e.AsString(a[0]), &what = e.AsString(a[1]);
-    if (what.empty()) return e.I64(static_cast<int64_t>(text.size()) + 1);
+    if (what.empty()) {
+      return e.I64(1 + std::count_if(text.begin(), text.end(),
+                                     [](char c) { return !ContinuesCharacter(c); }));
+    }
     int64_t count = 0;
     for (size_t at = text.find(what); at != std::string::npos;
          at = text.find(what, at + what.size())) {

@@ -187,14 +187,20 @@ std::optional<std::pair<uint32_t, uint32_t>> ProofIndex::Meet(Value x, Value y, 
   if (SameNodes(*a, *b, t)) return std::pair(*a, *b);
   // What is never equal is not equal now.
   if (!SameNodes(*a, *b, kNever)) return std::nullopt;
+  // Congruence is a least fixed point: what would have to be shown on the way to itself counts as
+  // not shown. Every question is looked into once.
+  constexpr std::pair<uint32_t, uint32_t> kApart{kNever, kNever};
   const std::array<uint32_t, 3> key{x.bits, y.bits, t};
-  if (apart_.contains(key)) return std::nullopt;
+  const auto [known, is_new] = met_.try_emplace(key, kApart);
+  if (!is_new) return known->second == kApart ? std::nullopt : std::optional(known->second);
+  const std::vector<uint32_t> others = Congruent(y, t);
   for (const uint32_t n : Congruent(x, t)) {
-    for (const uint32_t m : Congruent(y, t)) {
-      if (SameNodes(n, m, t)) return std::pair(n, m);
+    for (const uint32_t m : others) {
+      if (!SameNodes(n, m, t)) continue;
+      met_[key] = {n, m};
+      return std::pair(n, m);
     }
   }
-  apart_.emplace(key, true);
   return std::nullopt;
 }
 

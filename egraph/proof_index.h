@@ -91,8 +91,9 @@ class ProofIndex {
   // By node: its equations, all of them.
   std::vector<uint32_t> first_edge_;
   std::vector<uint32_t> edges_;
-  uint32_t lookups_ = 0;                                      // Congruent() in Congruent()
-  absl::flat_hash_map<std::array<uint32_t, 3>, bool> apart_;  // what Meet() has not found
+  uint32_t lookups_ = 0;  // Congruent() in Congruent()
+  // What Meet() has found, by terms and time; two times no node where that is nothing.
+  absl::flat_hash_map<std::array<uint32_t, 3>, std::pair<uint32_t, uint32_t>> met_;
   std::vector<uint32_t> names_;
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "egraph/apply.h"
+#include "egraph/apply_block.h"
 #include "egraph/search.h"
 
 namespace l3c::egraph {
@@ -13,7 +14,9 @@ namespace {
 using Clock = SearchMeter::Clock;
 
 // Costly limits (bytes, clock) are looked at once in this many applied matches.
-constexpr uint64_t kCheckEvery = 256;
+constexpr uint32_t kCheckEvery = 256;
+// Fewer matches are not worth a block.
+constexpr uint64_t kMinBlock = 16;
 
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
@@ -52,6 +55,7 @@ class Engine {
         budget_(budget),
         search_(graph),
         actions_(graph),
+        blocks_(graph),
         reports_(graph.rule_count()) {
     if (budget.max_seconds < kNoDeadline) {
       deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -141,8 +145,7 @@ class Engine {
     const uint64_t clock = ++graph_.clock_;
     if (const ProofLog* log = graph_.proof_log()) search_time_ = log->now();
     for (Table& table : graph_.tables_) table.Mark(clock);
-    Scheduler* scheduler =
-        scheduler_id.valid() ? &graph_.schedulers_[scheduler_id.index] : nullptr;
+    Scheduler* scheduler = scheduler_id.valid() ? &graph_.schedulers_[scheduler_id.index] : nullptr;
     if (scheduler != nullptr) scheduler->BeginStep();
 
     const uint64_t version = graph_.version();
@@ -153,7 +156,8 @@ class Engine {
     if (!stopped_) {
       for (size_t i = 0; i < found_.size(); ++i) {
         if (!Apply(found_[i])) {
-          for (; i < found_.size(); ++i) graph_.histories_[found_[i].rule.index].stopped_by = stopped_;
+          for (; i < found_.size(); ++i)
+            graph_.histories_[found_[i].rule.index].stopped_by = stopped_;
           break;
         }
         graph_.rule_clock_[found_[i].rule.index] = clock;
@@ -200,11 +204,10 @@ class Engine {
     for (RuleId id : rules) {
       if (scheduler != nullptr && scheduler->BannedFor(id) != 0) continue;
       const KeptSlots& kept = search_.Kept(id);
-      const uint64_t limit = scheduler == nullptr ? JoinForest::kNoLimit : scheduler->MatchLimit(id);
+      const uint64_t limit =
+          scheduler == nullptr ? JoinForest::kNoLimit : scheduler->MatchLimit(id);
       // Matches without values differ in nothing: one is enough.
-      const uint64_t stop_at = kept.alike                      ? 1
-                               : limit == JoinForest::kNoLimit ? limit
-                                                               : limit + 1;
+      const uint64_t stop_at = kept.alike ? 1 : limit == JoinForest::kNoLimit ? limit : limit + 1;
       const uint64_t seen = graph_.rules_[id.index]->naive ? 0 : graph_.rule_clock_[id.index];
       graph_.histories_[id.index].last_search = clock;
       graph_.histories_[id.index].stopped_by.reset();
@@ -260,14 +263,49 @@ class Engine {
     for (const Found& found : found_) graph_.histories_[found.rule.index].stopped_by = stopped_;
   }
 
-  // Bytes and clock.
-  bool WithinLimits() {
-    if (graph_.Bytes() + match_bytes_ > budget_.max_bytes) {
+  // Bytes and clock. `growth`: what is about to be allocated.
+  bool WithinLimits(size_t growth = 0) {
+    if (graph_.Bytes() + match_bytes_ + growth > budget_.max_bytes) {
       stopped_ = StopReason::kByteLimit;
     } else if (deadline_ && Clock::now() > *deadline_) {
       stopped_ = StopReason::kTimeLimit;
     }
     return !stopped_;
+  }
+
+  // What the graph may grow by until the costly limits are looked at again, if all matches are of
+  // `rule`. Hash slots double at once, and the old ones are there meanwhile: counted afterwards,
+  // that would be too late.
+  size_t Growth(const Rule& rule) {
+    const auto adds = [](const Action& action) {
+      return action.kind == Action::Kind::kAdd || action.kind == Action::Kind::kAddAs ||
+             action.kind == Action::Kind::kSet;
+    };
+    new_rows_.resize(graph_.tables_.size());
+    for (const Action& action : rule.actions) {
+      if (adds(action)) new_rows_[action.function.index] += kCheckEvery;
+    }
+    size_t bytes = 0;
+    uint32_t rows = 0;
+    for (const Action& action : rule.actions) {
+      if (!adds(action)) continue;
+      const uint32_t here = std::exchange(new_rows_[action.function.index], 0);
+      if (here == 0) continue;
+      const Table& table = graph_.tables_[action.function.index];
+      bytes += table.BytesWith(here) - table.Bytes();
+      rows += here;
+    }
+    return bytes + graph_.union_find_.BytesWith(rows) - graph_.union_find_.Bytes();
+  }
+
+  // How many of the next `left` matches can be applied in one block: up to the next look at the
+  // costly limits, and only while no other limit can be passed. 0: one at a time.
+  uint32_t BlockSize(uint64_t left) const {
+    if (left < kMinBlock) return 0;
+    const uint64_t count =
+        std::min({uint64_t{BlockRunner::kMatches}, left, kCheckEvery - 1 - applied_ % kCheckEvery});
+    if (graph_.RowCount() + count * blocks_.RowsPerMatch() >= budget_.max_nodes) return 0;
+    return static_cast<uint32_t>(count);
   }
 
   // False when the run stopped before the last match.
@@ -278,6 +316,7 @@ class Engine {
     RuleReport& report = reports_[found.rule.index];
     graph_.current_rule_ = found.rule;
     const std::span<uint32_t> slots = actions_.Slots(rule);
+    const bool in_blocks = found.count >= kMinBlock && width != 0 && blocks_.Begin(rule);
     const uint64_t rows_before = graph_.RowCount();
     uint64_t left = found.count;
     const uint64_t applied_before = applied_;
@@ -286,18 +325,27 @@ class Engine {
       const uint64_t count = std::min<uint64_t>(left, width == 0 ? 1 : run.size() / width);
       left -= count;
       for (uint64_t m = 0; m < count; ++m, values += width) {
+        if (const uint32_t block = BlockSize(in_blocks ? count - m : 0); block != 0) {
+          blocks_.Apply(values, block, used);
+          applied_ += block;
+          report.applied += block;
+          m += block - 1;
+          values += (block - 1) * width;
+          continue;
+        }
         if (graph_.RowCount() >= budget_.max_nodes) {
           stopped_ = StopReason::kNodeLimit;
           return false;
         }
-        if (++applied_ % kCheckEvery == 0 && !WithinLimits()) return false;
+        if (++applied_ % kCheckEvery == 0 && !WithinLimits(Growth(rule))) return false;
         for (uint32_t i = 0; i < width; ++i) slots[used[i]] = values[i];
         ProofLog* log = graph_.proof_log();
         if (log != nullptr) [[unlikely]] {
           log->BeginRule(found.rule, slots.first(width), search_time_);
         }
         const bool fine = actions_.Apply(rule);
-        if (log != nullptr) [[unlikely]] log->End();
+        if (log != nullptr) [[unlikely]]
+          log->End();
         if (!fine) {
           stopped_ = StopReason::kFailed;
           return false;
@@ -316,6 +364,7 @@ class Engine {
   const Budget budget_;
   RuleSearch search_;
   ActionRunner actions_;
+  BlockRunner blocks_;
   std::optional<Clock::time_point> deadline_;
   std::optional<StopReason> stopped_;
   uint64_t iterations_ = 0;
@@ -326,6 +375,7 @@ class Engine {
   bool last_step_idle_ = true;
   std::vector<Found> found_;
   std::vector<std::optional<std::vector<RuleId>>> rules_of_;  // by ruleset
+  std::vector<uint32_t> new_rows_;                            // by function, for Growth()
   std::vector<RuleReport> reports_;                           // by rule
 };
 

@@ -221,7 +221,7 @@ class Arguments {
       result_.nodes[node].children = std::move(children);
     } else {
       const std::string text = graph_.DescribeValue(sort, value);
-      node = Append(s.name + ":" + text, text, s.name, 0);
+      node = Append(s.name + "-" + std::to_string(value.bits), text, s.name, 0);
     }
     return node;
   }

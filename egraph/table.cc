@@ -103,8 +103,8 @@ size_t Table::SlotsFor(size_t live) const {
   return size;
 }
 
-void Table::GrowSlots() {
-  const size_t size = SlotsFor(live_);
+void Table::GrowSlots(size_t live) {
+  const size_t size = SlotsFor(live);
   if (used_ != live_) return FillSlots(size);
   // Nothing to sort out: the slots are copied in order, which are two runs through the new ones.
   const ZeroedArray<Slot> old = std::exchange(slots_, ZeroedArray<Slot>(size));
@@ -168,9 +168,12 @@ void Table::SetFirstChunk(uint32_t shift) {
   shift_ = shift;
 }
 
-void Table::ReserveRow() {
+void Table::Reserve(uint32_t rows) {
   // At most three quarters full.
-  if ((used_ + 1) * 4 > slots_.size() * 3) GrowSlots();
+  if ((used_ + rows) * 4 > slots_.size() * 3) GrowSlots(live_ + rows);
+}
+
+void Table::ReserveChunk() {
   if (rows_ < (chunks_.size() << shift_)) return;
   if (chunks_.empty() || shift_ == kChunkShift) {
     chunks_.push_back(std::make_unique_for_overwrite<uint32_t[]>(ChunkWords()));
@@ -181,6 +184,7 @@ void Table::ReserveRow() {
 
 inline uint32_t Table::AppendAt(size_t slot, uint32_t hash, const uint32_t* args, uint32_t output,
                                 uint32_t flags) {
+  ReserveChunk();
   const uint32_t row = rows_++;
   ++live_;
   slots_[slot] = {row + 1, hash};
@@ -192,7 +196,7 @@ inline uint32_t Table::AppendAt(size_t slot, uint32_t hash, const uint32_t* args
 }
 
 uint32_t Table::Append(const uint32_t* args, uint32_t output, RuleId rule, bool subsumed) {
-  ReserveRow();
+  Reserve(1);
   const size_t mask = slots_.size() - 1;
   const uint32_t hash = Hash(args);
   size_t s = hash & mask;
@@ -202,10 +206,15 @@ uint32_t Table::Append(const uint32_t* args, uint32_t output, RuleId rule, bool 
 }
 
 std::pair<uint32_t, bool> Table::FindOrAppend(const uint32_t* args, uint32_t output, RuleId rule) {
-  ReserveRow();
-  const size_t mask = slots_.size() - 1;
+  Reserve(1);
   const uint32_t hash = Hash(args);
-  size_t s = hash & mask;
+  return FindOrAppendAt(hash & static_cast<uint32_t>(slots_.size() - 1), hash, args, output, rule);
+}
+
+std::pair<uint32_t, bool> Table::FindOrAppendAt(uint32_t slot, uint32_t hash, const uint32_t* args,
+                                                uint32_t output, RuleId rule) {
+  const size_t mask = slots_.size() - 1;
+  size_t s = slot;
   for (; slots_[s].row_plus_1 != 0; s = (s + 1) & mask) {
     if (slots_[s].hash != hash) continue;
     const uint32_t* cells = Cells(slots_[s].row_plus_1 - 1);
@@ -225,12 +234,17 @@ void Table::Kill(uint32_t row) {
 }
 
 std::pair<uint32_t, bool> Table::Replace(uint32_t row, const uint32_t* args, uint32_t output) {
-  ReserveRow();
+  Reserve(1);
+  const uint32_t hash = Hash(args);
+  return ReplaceAt(hash & static_cast<uint32_t>(slots_.size() - 1), hash, row, args, output);
+}
+
+std::pair<uint32_t, bool> Table::ReplaceAt(uint32_t slot, uint32_t hash, uint32_t row,
+                                           const uint32_t* args, uint32_t output) {
   const uint32_t flags = Flags(row);
   Kill(row);
   const size_t mask = slots_.size() - 1;
-  const uint32_t hash = Hash(args);
-  size_t s = hash & mask;
+  size_t s = slot;
   for (; slots_[s].row_plus_1 != 0; s = (s + 1) & mask) {
     if (slots_[s].hash != hash) continue;
     const uint32_t other = slots_[s].row_plus_1 - 1;
@@ -472,6 +486,19 @@ void Table::Pop() {
   // Slots of dead rows that have gone since count as if they were there, so that the slots grow
   // when they would have.
   used_ = level.used;
+}
+
+void Table::DropLevel() {
+  const Level level = std::move(levels_.back());
+  levels_.pop_back();
+  kept_ = levels_.empty() ? 0 : levels_.back().rows;
+  const auto forget = [this](std::vector<uint32_t>& rows, size_t first) {
+    const auto begin = rows.begin() + static_cast<ptrdiff_t>(first);
+    rows.erase(std::remove_if(begin, rows.end(), [this](uint32_t row) { return row >= kept_; }),
+               rows.end());
+  };
+  forget(killed_, level.killed);
+  forget(subsumed_, level.subsumed);
 }
 
 // --- Memory

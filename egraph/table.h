@@ -103,9 +103,28 @@ class Table {
   uint32_t Append(const uint32_t* args, uint32_t output, RuleId rule, bool subsumed);
   // Find(), then Append() when there is none; hashes once.
   std::pair<uint32_t, bool> FindOrAppend(const uint32_t* args, uint32_t output, RuleId rule);
+  // The same for many rows at once, so that their cache misses overlap: Reserve() for their number,
+  // then, action by action for all of them, Hash() and FetchSlot(), Probe(), and FindOrAppendAt().
+  // Nothing else may change the table in between.
+  void Reserve(uint32_t rows);
+  uint32_t Hash(const uint32_t* args) const;
+  void FetchSlot(uint32_t hash) const { __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]); }
+  // The first slot that may be that of arguments with this hash; fetches its row, if it has one.
+  uint32_t Probe(uint32_t hash) const {
+    const size_t mask = slots_.size() - 1;
+    size_t s = hash & mask;
+    while (slots_[s].row_plus_1 != 0 && slots_[s].hash != hash) s = (s + 1) & mask;
+    if (slots_[s].row_plus_1 != 0) __builtin_prefetch(Cells(slots_[s].row_plus_1 - 1));
+    return static_cast<uint32_t>(s);
+  }
+  std::pair<uint32_t, bool> FindOrAppendAt(uint32_t slot, uint32_t hash, const uint32_t* args,
+                                           uint32_t output, RuleId rule);
   void Kill(uint32_t row);
   // Kills `row`, then FindOrAppend() with the rule of `row`, and subsumed where it was.
   std::pair<uint32_t, bool> Replace(uint32_t row, const uint32_t* args, uint32_t output);
+  // The same in batches, like FindOrAppendAt().
+  std::pair<uint32_t, bool> ReplaceAt(uint32_t slot, uint32_t hash, uint32_t row,
+                                      const uint32_t* args, uint32_t output);
   // Drops dead rows and column indexes; row numbers change, Mark()s follow. What was there at the
   // latest Push() stays.
   void Compact();
@@ -128,6 +147,8 @@ class Table {
   // Push().
   void Push();
   void Pop();
+  // Closes the latest level and keeps what has happened since.
+  void DropLevel();
 
   size_t Bytes() const;
   // An upper bound of Bytes() while and after `rows` more are appended: hash slots that have to
@@ -163,13 +184,12 @@ class Table {
     return chunks_[row >> shift_].get() + size_t{row & ((1u << shift_) - 1)} * width_;
   }
   uint32_t Flags(uint32_t row) const { return Cells(row)[arguments_ + 1]; }
-  uint32_t Hash(const uint32_t* args) const;
   bool SameArgs(const uint32_t* cells, const uint32_t* args) const;
   size_t ChunkWords() const { return size_t{width_} << shift_; }
   size_t SlotsFor(size_t live) const;
-  void ReserveRow();
+  void ReserveChunk();
   void SetFirstChunk(uint32_t shift);
-  void GrowSlots();
+  void GrowSlots(size_t live);  // for as many live rows
   void FillSlots(size_t size);  // anew, from the rows
   void EraseSlot(uint32_t row);
   void EnsureSlot(uint32_t row);

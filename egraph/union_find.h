@@ -35,8 +35,8 @@ class UnionFind {
   }
   size_t size() const { return parents_.size(); }
   size_t Bytes() const {
-    return parents_.Bytes() + roots_.Bytes() + trail_.capacity() * sizeof(trail_[0]) +
-           levels_.capacity() * sizeof(Level);
+    return parents_.Bytes() + roots_.Bytes() + trail_.size() * sizeof(trail_[0]) +
+           levels_.size() * sizeof(Level);
   }
   // Bytes() when `ids` more have been added.
   size_t BytesWith(size_t ids) const {
@@ -64,6 +64,17 @@ class UnionFind {
     if (level.size % 64 != 0) roots_[words - 1] &= (uint64_t{1} << (level.size % 64)) - 1;
     kept_ = levels_.empty() ? 0 : static_cast<uint32_t>(levels_.back().size);
   }
+  // Closes the latest level and keeps what has happened since.
+  void DropLevel() {
+    const size_t first = levels_.back().trail;
+    levels_.pop_back();
+    kept_ = levels_.empty() ? 0 : static_cast<uint32_t>(levels_.back().size);
+    size_t left = first;
+    for (size_t i = first; i < trail_.size(); ++i) {
+      if (trail_[i].first < kept_) trail_[left++] = trail_[i];
+    }
+    trail_.resize(left);
+  }
 
  private:
   struct Level {
@@ -77,7 +88,7 @@ class UnionFind {
     if (id < kept_) trail_.emplace_back(id, parents_[id]);
     parents_[id] = parent;
   }
-  uint32_t FindSlow(uint32_t id) const {
+  [[gnu::noinline]] uint32_t FindSlow(uint32_t id) const {
     // Halving keeps paths short; it moves no representative, hence the mutable parents.
     for (uint32_t parent = parents_[id]; parent != id; parent = parents_[id]) {
       const uint32_t grandparent = parents_[parent];

@@ -49,7 +49,10 @@ class Reducer {
   void Run(Reductions reductions) {
     result_.decided.assign(p_.class_count(), kNone);
     if (!KeepFeasible()) return;
-    if (reductions == Reductions::kFeasibility) return;
+    if (reductions == Reductions::kFeasibility) {
+      if (UseImplications(/*dominance=*/false)) KeepFeasible();
+      return;
+    }
     for (bool changed = true; changed && !Spent(p_.nodes.size());) {
       component_ = CyclicComponents(p_);
       CountUsers();
@@ -61,7 +64,7 @@ class Reducer {
         changed |= RemoveDominated();
       }
       // The dearer tests, once the cheap ones find no more.
-      if (!changed) changed = UseImplications();
+      if (!changed) changed = UseImplications(!p_.HasNegativeCosts());
       if (changed && !KeepFeasible()) return;
     }
   }
@@ -344,15 +347,14 @@ class Reducer {
 
   // E-nodes that no acyclic choice has, children that come with another, and dominance by all that
   // an e-node contains (implications.h).
-  bool UseImplications() {
+  bool UseImplications(bool dominance) {
     const Implications implications(p_, limits_.max_work - std::min(limits_.max_work, work_));
     if (!implications.available()) return false;
     work_ += implications.work();
     bool changed = false;
     std::vector<uint64_t> contained;
     std::vector<std::vector<uint64_t>> of_node;
-    const bool gains = p_.HasNegativeCosts();
-    if (!gains) TreeCosts();
+    if (dominance) TreeCosts();
     for (uint32_t c = 0; c < p_.class_count(); ++c) {
       std::vector<uint32_t> order = p_.class_nodes[c];
       if (Spent(order.size() * (order.size() + implications.below().words()))) break;
@@ -368,7 +370,7 @@ class Reducer {
         Kill(order[i]);
         changed = true;
       }
-      for (size_t j = 0; !gains && j < order.size(); ++j) {
+      for (size_t j = 0; dominance && j < order.size(); ++j) {
         const ChoiceNode& b = p_.nodes[order[j]];
         if (!b.alive) continue;
         for (size_t i = 0; i < order.size() && p_.nodes[order[i]].cost <= b.cost; ++i) {

@@ -41,7 +41,9 @@ ChoiceProblem MakeChoiceProblem(const NodeGraph& graph, std::span<const double> 
                                 std::span<const ClassRef> roots);
 
 enum class Reductions : uint8_t {
-  // Only what is in no solution goes: e-nodes without a term, or out of reach.
+  // Only what is in no solution goes: e-nodes without an acyclic term, or out of reach; and
+  // children
+  // that another child brings along.
   kFeasibility,
   // One optimum at least is kept. Not to be used where anything but the sum of costs counts, such
   // as further rows.

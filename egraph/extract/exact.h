@@ -59,7 +59,7 @@ struct ExactOptions {
   // Of all branch-and-bound runs together.
   uint64_t max_branch_nodes = 1'000'000;
   // Of each incumbent search, in steps of local_search.h.
-  uint64_t max_search_work = 20'000'000;
+  uint64_t max_search_work = 100'000'000;
   // To abort; by the wall clock or by the thread's processor time.
   double max_seconds = std::numeric_limits<double>::infinity();
   TimeKind time_kind = TimeKind::kWall;

@@ -28,9 +28,9 @@ enum class LinearStatus : uint8_t {
 
 class LinearSolver {
  public:
-  // Minimises Σ cost · variable. The last `continuous` variables are free to be fractions in
+  // Minimises Σ cost · variable. Variables that are not `whole` are free to be fractions in
   // SolveInteger() as well.
-  explicit LinearSolver(std::span<const double> costs, size_t continuous = 0);
+  LinearSolver(std::span<const double> costs, std::span<const uint8_t> whole);
   ~LinearSolver();
   LinearSolver(const LinearSolver&) = delete;
   LinearSolver& operator=(const LinearSolver&) = delete;
@@ -51,8 +51,10 @@ class LinearSolver {
     double bound = 0;            // no solution costs less, unless it is above the cutoff
     uint64_t branch_nodes = 0;
   };
-  // Only solutions cheaper than `cutoff` are looked for.
-  Integer SolveInteger(double cutoff, const TimeLimit& time, uint64_t max_branch_nodes) const;
+  // Only solutions cheaper than `cutoff` are looked for. Without cuts and heuristics a branch is
+  // much cheaper and its bound weaker.
+  Integer SolveInteger(double cutoff, const TimeLimit& time, uint64_t max_branch_nodes,
+                       bool cuts) const;
 
  private:
   struct State;

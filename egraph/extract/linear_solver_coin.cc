@@ -39,13 +39,13 @@ std::string Text(double x) {
 
 struct LinearSolver::State {
   ClpSimplex clp;
-  int integers = 0;
+  std::vector<uint8_t> whole;
   bool started = false;
 };
 
-LinearSolver::LinearSolver(std::span<const double> costs, size_t continuous)
+LinearSolver::LinearSolver(std::span<const double> costs, std::span<const uint8_t> whole)
     : state_(std::make_unique<State>()) {
-  state_->integers = static_cast<int>(costs.size() - continuous);
+  state_->whole.assign(whole.begin(), whole.end());
   ClpSimplex& clp = state_->clp;
   clp.setLogLevel(0);
   clp.resize(0, static_cast<int>(costs.size()));
@@ -103,7 +103,7 @@ std::span<const double> LinearSolver::reduced_costs() const {
 }
 
 LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, const TimeLimit& time,
-                                                 uint64_t max_branch_nodes) const {
+                                                 uint64_t max_branch_nodes, bool cuts) const {
   const ClpSimplex& clp = state_->clp;
   const int columns = clp.numberColumns();
   std::unique_ptr<Cbc_Model, ModelDeleter> model(Cbc_newModel());
@@ -115,7 +115,9 @@ LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, const TimeLimit&
   Cbc_loadProblem(m, columns, clp.numberRows(), matrix.getVectorStarts(), matrix.getIndices(),
                   matrix.getElements(), clp.getColLower(), clp.getColUpper(),
                   clp.getObjCoefficients(), clp.getRowLower(), clp.getRowUpper());
-  for (int j = 0; j < state_->integers; ++j) Cbc_setInteger(m, j);
+  for (int j = 0; j < columns; ++j) {
+    if (state_->whole[j]) Cbc_setInteger(m, j);
+  }
   if (std::isfinite(cutoff)) Cbc_setParameter(m, "cutoff", Text(cutoff).c_str());
   if (!time.unlimited()) {
     Cbc_setParameter(m, "timeMode", time.kind() == TimeKind::kWall ? "elapsed" : "cpu");
@@ -123,6 +125,10 @@ LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, const TimeLimit&
   }
   Cbc_setParameter(m, "maxNodes",
                    std::to_string(std::min<uint64_t>(max_branch_nodes, INT_MAX)).c_str());
+  if (!cuts) {
+    Cbc_setParameter(m, "cutsOnOff", "off");
+    Cbc_setParameter(m, "heuristicsOnOff", "off");
+  }
   Cbc_setParameter(m, "ratioGap", "0");
   Cbc_setParameter(m, "allowableGap", "0");
   Cbc_solve(m);

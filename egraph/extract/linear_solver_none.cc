@@ -5,7 +5,7 @@ namespace l3c::egraph {
 
 struct LinearSolver::State {};
 
-LinearSolver::LinearSolver(std::span<const double>, size_t) {}
+LinearSolver::LinearSolver(std::span<const double>, std::span<const uint8_t>) {}
 LinearSolver::~LinearSolver() = default;
 bool LinearSolver::Available() { return false; }
 void LinearSolver::AddRows(std::span<const LinearRow>) {}
@@ -13,7 +13,7 @@ LinearStatus LinearSolver::SolveRelaxation(const TimeLimit&) { return LinearStat
 double LinearSolver::objective() const { return 0; }
 std::span<const double> LinearSolver::values() const { return {}; }
 std::span<const double> LinearSolver::reduced_costs() const { return {}; }
-LinearSolver::Integer LinearSolver::SolveInteger(double, const TimeLimit&, uint64_t) const {
+LinearSolver::Integer LinearSolver::SolveInteger(double, const TimeLimit&, uint64_t, bool) const {
   return {};
 }
 

@@ -27,8 +27,16 @@ constexpr int kMaxCyclicRuns = 3;
 constexpr size_t kMaxOrdered = 2000;
 constexpr size_t kMaxCutsAtOnce = 500;
 constexpr double kMinViolation = 1e-3;
-// Steps of the local search for each e-node.
+// Steps of the local search for each e-node: at first, where the relaxation may take all the time
+// there is, and where it has not closed the gap.
 constexpr double kFirstEffort = 200;
+constexpr size_t kManyNodes = 2000;
+constexpr double kMoreEffort = 2000;
+// Parts up to here that a few branches with cuts do not settle are branched on without: many cheap
+// nodes may beat few strong ones there. In shares of the time left, and in branches.
+constexpr size_t kFewNodes = 1000;
+constexpr double kFewShare = 0.25, kCutlessShare = 0.6;
+constexpr uint64_t kFewBranches = 300, kCutlessBranches = 20'000;
 // Whole costs up to here are not scaled, so that a better choice is better by one.
 constexpr double kMaxWholeCost = 1e6;
 
@@ -64,7 +72,7 @@ class PartSolver::Part {
 
   ChoiceAnswer Solve() {
     best_.bound = least_;
-    Search({}, kFirstEffort);
+    Search({}, nodes_.size() > kManyNodes ? kMoreEffort : kFirstEffort);
     if (!Proven()) {
       if (LinearSolver::Available()) {
         SolveLinear();
@@ -453,7 +461,9 @@ class PartSolver::Part {
       costs.push_back(0);
     }
     if (costs.size() == costs_.size()) return nullptr;
-    auto solver = std::make_unique<LinearSolver>(costs, costs.size() - costs_.size());
+    std::vector<uint8_t> whole(costs_.size(), 1);
+    whole.resize(costs.size(), 0);
+    auto solver = std::make_unique<LinearSolver>(costs, whole);
     std::vector<LinearRow> rows = rows_;
     for (uint32_t c = 0; c < p_.class_count(); ++c) {
       if (place[c] == kNone) continue;
@@ -471,7 +481,7 @@ class PartSolver::Part {
   }
 
   void SolveLinear() {
-    LinearSolver solver(costs_);
+    LinearSolver solver(costs_, std::vector<uint8_t>(costs_.size(), 1));
     std::vector<LinearRow> rows = Rows();
     rows.insert(rows.end(), pending_.begin(), pending_.end());
     pending_.clear();
@@ -511,7 +521,7 @@ class PartSolver::Part {
     if (relaxed) {
       std::vector<double> prices(costs_);
       for (size_t j = 0; j < prices.size(); ++j) prices[j] *= 1 - solver.values()[j];
-      if (Search(prices, kFirstEffort) && Proven()) return;
+      if (Search(prices, kMoreEffort) && Proven()) return;
       Flush(solver);
       if (SolvePricedOut(solver)) return;
     }
@@ -558,6 +568,32 @@ class PartSolver::Part {
     return true;
   }
 
+  LinearSolver::Integer SolveInteger(const LinearSolver& solver) {
+    const PartSolver::Limits& limits = owner_.limits_;
+    const auto run = [&](double share, uint64_t branches, bool cuts) {
+      TimeLimit time = limits.time;
+      if (!time.unlimited()) time = TimeLimit(time.kind(), share * time.SecondsLeft());
+      const uint64_t left =
+          limits.max_branch_nodes - std::min(limits.max_branch_nodes, owner_.counts_.branch_nodes);
+      LinearSolver::Integer found =
+          solver.SolveInteger(Cutoff(), time, std::min(branches, left), cuts);
+      owner_.counts_.branch_nodes += std::max<uint64_t>(1, found.branch_nodes);
+      return found;
+    };
+    if (nodes_.size() <= kFewNodes) {
+      for (const bool cuts : {true, false}) {
+        LinearSolver::Integer found =
+            cuts ? run(kFewShare, kFewBranches, true) : run(kCutlessShare, kCutlessBranches, false);
+        if (found.status != LinearStatus::kStopped) return found;
+        RaiseBound(found.bound);
+        std::vector<Cycle> ignored;
+        if (!found.values.empty()) Improve(Pick(found.values, ignored));
+        if (owner_.SecondsLeft() <= 0) return found;
+      }
+    }
+    return run(1, std::numeric_limits<uint64_t>::max(), true);
+  }
+
   void Branch(LinearSolver& relaxed) {
     std::unique_ptr<LinearSolver> ordered;
     for (int run = 0;; ++run) {
@@ -570,9 +606,7 @@ class PartSolver::Part {
         owner_.counts_.out_of_work = true;
         return;
       }
-      const LinearSolver::Integer found = solver.SolveInteger(
-          Cutoff(), owner_.limits_.time, owner_.limits_.max_branch_nodes - used);
-      owner_.counts_.branch_nodes += std::max<uint64_t>(1, found.branch_nodes);
+      const LinearSolver::Integer found = SolveInteger(solver);
       if (found.status == LinearStatus::kInfeasible) return NothingElse();
       RaiseBound(found.bound);
       if (found.values.empty()) {

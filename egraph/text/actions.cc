@@ -93,11 +93,11 @@ bool Loader::ReadCount(uint32_t n, uint64_t* count) {
 bool Loader::PushCommand(uint32_t n) {
   uint64_t count;
   if (!ReadCount(n, &count)) return false;
+  if (count > kMaxPushed - extracted_at_push_.size()) {
+    return Error(Offset(n), "more than " + std::to_string(kMaxPushed) + " pushes");
+  }
   for (; count != 0; --count) {
-    if (saved_.size() == kMaxPushed) {
-      return Error(Offset(n), "more than " + std::to_string(kMaxPushed) + " pushes");
-    }
-    saved_.push_back(graph_);
+    graph_.Push();
     extracted_at_push_.push_back(result_.extracted.size());
   }
   return true;
@@ -107,11 +107,11 @@ bool Loader::PopCommand(uint32_t n) {
   uint64_t count;
   if (!ReadCount(n, &count)) return false;
   for (; count != 0; --count) {
-    if (saved_.empty()) return Error(Offset(n), "pop without a push");
-    graph_ = std::move(saved_.back());
-    saved_.pop_back();
+    if (extracted_at_push_.empty()) return Error(Offset(n), "pop without a push");
+    graph_.Pop();
     result_.extracted.resize(extracted_at_push_.back());
     extracted_at_push_.pop_back();
+    std::erase_if(leaders_, [this](const auto& l) { return l.first.index >= graph_.sort_count(); });
     terms_.reset();
   }
   return true;

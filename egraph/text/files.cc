@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include "egraph/utf8.h"
+
 namespace l3c::egraph {
 
 bool Loader::FileName(uint32_t n, std::filesystem::path* path) {
@@ -54,13 +56,11 @@ bool Loader::IncludeCommand(uint32_t n) {
   }
   Loader inner(graph_, path.string(), options_);
   inner.depth_ = depth_ + 1;
-  inner.saved_ = std::move(saved_);
   inner.extracted_at_push_ = std::move(extracted_at_push_);
   inner.result_.extracted = std::move(result_.extracted);
   inner.leaders_ = std::move(leaders_);
   inner.output_ = output_;
   ProgramResult loaded = inner.Load(text);
-  saved_ = std::move(inner.saved_);
   extracted_at_push_ = std::move(inner.extracted_at_push_);
   result_.extracted = std::move(loaded.extracted);
   leaders_ = std::move(inner.leaders_);
@@ -99,6 +99,9 @@ bool Loader::InputCommand(uint32_t n) {
   std::string text;
   if (!Takes(n, 2, 2) || !FunctionName(Child(n, 1), &f) || !ReadFile(Child(n, 2), &path, &text)) {
     return false;
+  }
+  if (FindInvalidUtf8(text) != std::string_view::npos) {
+    return Error(Offset(Child(n, 2)), "'" + path.string() + "' is not UTF-8");
   }
   const Function& function = graph_.function(f);
   std::vector<SortId> columns = function.inputs;

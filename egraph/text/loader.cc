@@ -44,6 +44,10 @@ ProgramResult Loader::Load(std::string_view text) {
   for (uint32_t command : doc_.top_level()) {
     if (!Command(command)) break;
   }
+  // What the program has pushed and not popped stays.
+  for (; depth_ == 0 && !extracted_at_push_.empty(); extracted_at_push_.pop_back()) {
+    graph_.DropLevel();
+  }
   return std::move(result_);
 }
 

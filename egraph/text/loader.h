@@ -172,7 +172,7 @@ class Loader {
   bool PushCommand(uint32_t n);
   bool PopCommand(uint32_t n);
 
-  static constexpr size_t kMaxPushed = 100;
+  static constexpr size_t kMaxPushed = 100'000;
   // A search for what to prove looks at no more rows.
   static constexpr uint64_t kMaxProveRows = 20'000'000;
   static constexpr size_t kMaxIncludes = 50;
@@ -186,7 +186,7 @@ class Loader {
   const ProgramOptions& options_;
   Document doc_;
   ProgramResult result_;
-  std::vector<EGraph> saved_;
+  // One for each level that the program has opened.
   std::vector<size_t> extracted_at_push_;
   // Of sorts with `:internal-uf`: the constructor that says, for a class, which one to extract.
   std::map<SortId, std::string> leaders_;

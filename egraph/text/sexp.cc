@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <limits>
 
+#include "egraph/utf8.h"
+
 namespace l3c::egraph {
 namespace {
 
@@ -114,6 +116,9 @@ bool Document::Read(std::string_view text) {
   line_starts_.assign(1, 0);
   for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
     line_starts_.push_back(static_cast<uint32_t>(at + 1));
+  }
+  if (const size_t at = FindInvalidUtf8(text); at != std::string_view::npos) {
+    return Error(at, "the text is not UTF-8 here");
   }
   std::vector<uint32_t> open;     // lists without their ')' yet
   std::vector<uint32_t> pending;  // children of the open lists, outermost first

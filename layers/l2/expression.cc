@@ -20,9 +20,9 @@ using tensor::Shape;
 
 const std::map<std::string, std::string>& BinaryOps() {
   static const std::map<std::string, std::string> ops = {
-      {"||", "add"}, {"&&", "mul"},   {"<", "cmplt"},  {"<=", "cmple"}, {">", "cmpgt"},
+      {"||", "add"},   {"&&", "mul"},   {"<", "cmplt"},  {"<=", "cmple"}, {">", "cmpgt"},
       {">=", "cmpge"}, {"==", "cmpeq"}, {"!=", "cmpne"}, {"+", "add"},    {"-", "sub"},
-      {"*", "mul"},  {"/", "div"},    {"%", "mod"}};
+      {"*", "mul"},    {"/", "div"},    {"%", "mod"}};
   return ops;
 }
 
@@ -102,7 +102,8 @@ class Expander {
     const bool fits = op && tensor::Definition(*op).op_class == tensor::OpClass::kElementwise &&
                       *op != Op::kCast && *op != Op::kBitcast;
     if (!fits) {
-      return Refuse(call, "'" + call.name + "' changes shapes, which an expression over rows cannot",
+      return Refuse(call,
+                    "'" + call.name + "' changes shapes, which an expression over rows cannot",
                     "use elementwise functions, and sum, mean, min, max or norm over a row");
     }
     return Elementwise(call, call.name);
@@ -147,8 +148,9 @@ class Expander {
         fits = shape[i] == common[i] || shape[i] == 1;
       }
       if (!fits) {
-        Refuse(expr, "'" + expr.name + "' joins rows of shapes " + RowShape(shape) + " and " +
-                         RowShape(common),
+        Refuse(expr,
+               "'" + expr.name + "' joins rows of shapes " + RowShape(shape) + " and " +
+                   RowShape(common),
                "bring them to one shape, or reduce one with sum, mean, min, max or norm");
         return false;
       }

@@ -19,7 +19,7 @@ class Docs(L3cTest):
             self.l3c(*shlex.split(command)[1:], cwd=self.dir)
 
     def test_relative_links_lead_somewhere(self):
-        for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
             for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
                 self.assertTrue((page.parent / target).exists(), f"{page.name}: {target}")
 

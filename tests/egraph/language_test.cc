@@ -236,6 +236,19 @@ TEST(Language, UnknownNamesComeWithTheClosestOne) {
   }
 }
 
+TEST(Language, TextIsUtf8) {
+  EXPECT_EQ(Output("(relation r (String))\n(r \"\xc3\xa4\xff\")"),
+            "t.egg:2:7: error: the text is not UTF-8 here");
+  for (const char* bad :
+       {"\x80", "\xc0\xaf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
+    EXPECT_TRUE(
+        Output(std::string("; ") + bad).ends_with("1:3: error: the text is not UTF-8 here"));
+  }
+  EXPECT_EQ(Output("(extract (replace \"\xc3\xa4o\" \"\" \"-\"))"
+                   "(extract (count-matches \"\xe2\x82\xac\xf0\x9f\x98\x80\" \"\"))"),
+            "\"-\xc3\xa4-o-\"\n3\n");
+}
+
 TEST(Language, NamesAreNotTakenTwice) {
   const std::pair<const char*, const char*> cases[] = {
       {"(let Wrap 3)", "'Wrap' is the name of a function"},

@@ -5,10 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "egraph/extract/exact.h"
+#include "egraph/extract/extract.h"
 #include "egraph/extract/plain.h"
 #include "egraph/program.h"
 #include "egraph/serialize.h"
+#include "egraph/view.h"
 
 namespace l3c::egraph {
 namespace {
@@ -17,6 +18,18 @@ void Require(bool holds, const char* what) {
   if (holds) return;
   std::fprintf(stderr, "does not hold: %s\n", what);
   std::abort();
+}
+
+// Whatever a program has made can be written and read.
+void RequireFile(const EGraph& graph) {
+  const EGraphView view(graph);
+  const DeclaredCosts costs;
+  const Extractor extractor(view, costs, Objective::Single(0));
+  const SerializedGraph graph_file = Serialize(extractor, {});
+  const SerializedResult read = ReadSerialized(WriteSerialized(graph_file), "written.json");
+  Require(read.ok(), "a graph that was written can be read");
+  Require(read.graph.nodes.size() == graph_file.nodes.size(), "no e-node is lost");
+  Require(read.graph.classes.size() == graph_file.classes.size(), "no class is lost");
 }
 
 std::string Outcome(std::string_view text) {
@@ -30,6 +43,7 @@ std::string Outcome(std::string_view text) {
   const ProgramResult result = LoadProgram(graph, text, "fuzz.egg", options);
   Require(result.ok() || result.status.line != 0, "an error has a place");
   Require(result.ok() || !result.status.message.empty(), "an error says something");
+  if (result.ok()) RequireFile(graph);
   return result.status.ToString() + result.output();
 }
 

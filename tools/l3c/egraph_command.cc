@@ -1,9 +1,8 @@
 // l3c egraph run: carries out a program of the e-graph's text language.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -112,14 +111,10 @@ bool WriteGraph(const egraph::EGraph& graph, const egraph::ProgramResult& result
 }  // namespace
 
 int EGraphRun(const Options& options) {
-  std::ifstream in(options.file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) {
-    EnvironmentError("cannot read '" + options.file + "'");
-    return 1;
-  }
   egraph::EGraph graph;
   egraph::ProgramOptions program;
+  const std::optional<std::string> text = ReadFile(options.file, program.max_bytes);
+  if (!text) return 1;
   program.directory = options.fact_directory.empty() ? "." : options.fact_directory;
   // The memory of the machine is the limit, unless the command line sets another.
   constexpr uint64_t kUnbounded = uint64_t{1} << 32;
@@ -132,7 +127,7 @@ int EGraphRun(const Options& options) {
   budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
   program.prove_checks = options.proofs;
   if (options.proofs) graph.EnableProofs({.redundant = true});
-  egraph::ProgramResult result = egraph::LoadProgram(graph, text, options.file, program);
+  egraph::ProgramResult result = egraph::LoadProgram(graph, *text, options.file, program);
   PrintResult(result, options.json);
   for (const egraph::RunReport& report : result.reports) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {

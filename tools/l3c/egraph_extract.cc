@@ -1,16 +1,15 @@
 // l3c egraph extract: the cheapest term of an e-graph that a file holds.
+#include <cmath>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
+#include <cstdlib>
 #include <iostream>
-#include <iterator>
 #include <map>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "egraph/extract/exact.h"
 #include "egraph/extract/plain.h"
+#include "egraph/extract/top_k.h"
 #include "egraph/serialize.h"
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
@@ -24,74 +23,129 @@ using egraph::ENodeRef;
 using egraph::SerializedGraph;
 using egraph::SerializedProblem;
 
-// Of the local search, in e-nodes looked at.
-constexpr uint64_t kGreedyWork = 20'000'000;
+// Of the local search, in its steps.
+constexpr uint64_t kGreedyWork = 1'000'000'000;
+// Reading a file takes several times its size.
+constexpr size_t kMaxFileBytes = size_t{2} << 30;
 // A term longer than this is cut off.
 constexpr size_t kMaxTermBytes = 1 << 16;
-
-std::optional<std::string> ReadFile(const std::string& path) {
-  std::error_code ignored;
-  std::ifstream in(path, std::ios::binary);
-  if (!in || std::filesystem::is_directory(path, ignored)) {
-    EnvironmentError("cannot read " + path);
-    return std::nullopt;
-  }
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  return text;
-}
 
 bool Refuse(const std::string& path, const std::string& message) {
   std::cerr << path << ": error: " << message << "\n";
   return false;
 }
 
+// {"op": number, …}
+std::optional<std::map<std::string, double>> ReadByOp(const std::string& path) {
+  const std::optional<std::string> text = ReadFile(path, kMaxFileBytes);
+  if (!text) return std::nullopt;
+  const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    Refuse(path, "expected a JSON object of numbers by operator");
+    return std::nullopt;
+  }
+  std::map<std::string, double> by_op;
+  for (const auto& [op, x] : json.items()) {
+    if (!x.is_number()) {
+      Refuse(path, "the value of \"" + op + "\" is no number");
+      return std::nullopt;
+    }
+    by_op[op] = x;
+  }
+  return by_op;
+}
+
 // Prices by operator; those that the file does not name keep the graph's own.
 bool ApplyCosts(const std::string& path, SerializedGraph& graph) {
-  const std::optional<std::string> text = ReadFile(path);
-  if (!text) return false;
-  const nlohmann::json costs = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!costs.is_object()) return Refuse(path, "expected a JSON object of costs by operator");
-  std::map<std::string, double> by_op;
-  for (const auto& [op, cost] : costs.items()) {
-    if (!cost.is_number()) return Refuse(path, "the cost of \"" + op + "\" is no number");
-    by_op[op] = cost;
-  }
+  const auto by_op = ReadByOp(path);
+  if (!by_op) return false;
   for (egraph::SerializedNode& node : graph.nodes) {
-    if (const auto at = by_op.find(node.op); at != by_op.end()) node.cost = at->second;
+    if (const auto at = by_op->find(node.op); at != by_op->end()) node.cost = at->second;
   }
   return true;
 }
 
-// `(op child …)`, shared parts repeated; a leaf is its operator alone.
-std::string TermText(const SerializedGraph& graph, const SerializedProblem& problem,
-                     std::span<const ENodeRef> choice, ClassRef root) {
+bool ApplyRoots(const Options& options, SerializedGraph& graph) {
+  if (options.extract_roots.empty()) return true;
+  graph.roots.clear();
+  for (const std::string& id : options.extract_roots) {
+    uint32_t c = 0;
+    while (c < graph.classes.size() && graph.classes[c].id != id) ++c;
+    if (c == graph.classes.size()) {
+      return Refuse(options.file, "there is no class \"" + id + "\" for --root");
+    }
+    graph.roots.push_back(c);
+  }
+  return true;
+}
+
+// AMOUNTS.json=LIMIT
+std::optional<egraph::ChoiceBound> ReadBound(const std::string& argument,
+                                             const SerializedGraph& graph,
+                                             const SerializedProblem& problem) {
+  const size_t equals = argument.rfind('=');
+  egraph::ChoiceBound bound;
+  char* end = nullptr;
+  if (equals != std::string::npos) {
+    bound.limit = std::strtod(argument.c_str() + equals + 1, &end);
+  }
+  if (end == nullptr || end == argument.c_str() + equals + 1 || *end != 0 ||
+      !std::isfinite(bound.limit)) {
+    Refuse("--bound " + argument, "expected AMOUNTS.json=LIMIT");
+    return std::nullopt;
+  }
+  const auto by_op = ReadByOp(argument.substr(0, equals));
+  if (!by_op) return std::nullopt;
+  for (const auto& [op, x] : *by_op) {
+    if (x >= 0) continue;
+    Refuse(argument.substr(0, equals), "the amount of \"" + op + "\" is below zero");
+    return std::nullopt;
+  }
+  for (uint32_t n = 0; n < problem.nodes.size(); ++n) {
+    const auto at = by_op->find(graph.nodes[problem.nodes[n]].op);
+    if (at != by_op->end()) bound.terms.emplace_back(ENodeRef{n}, at->second);
+  }
+  return bound;
+}
+
+// `(op child …)`, shared parts repeated; a leaf is its operator alone. `T` names a part: `node(t)`
+// is its e-node, `child(t, i)` its part i.
+template <typename T, typename Node, typename Child>
+std::string TermText(const SerializedGraph& graph, const SerializedProblem& problem, T root,
+                     Node&& node, Child&& child) {
   std::string text;
-  std::vector<std::pair<ENodeRef, uint32_t>> stack;  // e-node, next child
-  const auto open = [&](ClassRef c) {
-    const ENodeRef n = choice[c.index];
+  std::vector<std::pair<T, uint32_t>> stack;  // part, next child
+  const auto open = [&](T t) {
+    const ENodeRef n = node(t);
     const std::string& op = graph.nodes[problem.nodes[n.index]].op;
     if (problem.graph.NodeChildren(n).empty()) {
       text += op;
     } else {
       text += "(" + op;
-      stack.emplace_back(n, 0);
+      stack.emplace_back(t, 0);
     }
   };
   open(root);
   while (!stack.empty()) {
     if (text.size() > kMaxTermBytes) return text + "…";
-    auto& [n, next] = stack.back();
-    const std::span<const ClassRef> children = problem.graph.NodeChildren(n);
-    if (next == children.size()) {
+    auto& [t, next] = stack.back();
+    if (next == problem.graph.NodeChildren(node(t)).size()) {
       text += ")";
       stack.pop_back();
       continue;
     }
-    const ClassRef child = children[next++];
+    const T part = child(t, next++);
     text += " ";
-    open(child);
+    open(part);
   }
   return text;
+}
+
+std::string TermText(const SerializedGraph& graph, const SerializedProblem& problem,
+                     std::span<const ENodeRef> choice, ClassRef root) {
+  const auto node = [&](ClassRef c) { return choice[c.index]; };
+  return TermText(graph, problem, root, node,
+                  [&](ClassRef c, uint32_t i) { return problem.graph.NodeChildren(node(c))[i]; });
 }
 
 std::string Number(double x) {
@@ -100,10 +154,89 @@ std::string Number(double x) {
   return buffer;
 }
 
+void Print(const nlohmann::ordered_json& line) {
+  std::cout << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+}
+
+// What is known of a choice beside its costs.
+struct Proof {
+  bool exact = false, optimal = false;
+  double lower_bound = 0, gap = 0;
+};
+
+void PrintChoice(const Options& options, const SerializedGraph& graph,
+                 const SerializedProblem& problem, const egraph::PlainExtraction& found,
+                 const Proof& proof, size_t rank) {
+  if (options.json) {
+    nlohmann::ordered_json line = {{"event", "extraction"}, {"extractor", options.extractor}};
+    if (options.top > 1) line["rank"] = rank;
+    line["dag_cost"] = found.dag_cost;
+    line["tree_cost"] = found.tree_cost;
+    if (proof.exact) line["optimal"] = proof.optimal;
+    if (proof.exact && options.top == 1) {
+      line["lower_bound"] = proof.lower_bound;
+      line["gap"] = proof.gap;
+    }
+    nlohmann::ordered_json choices = nlohmann::ordered_json::array();
+    for (ENodeRef n : found.choice) {
+      if (!n.valid()) continue;
+      const egraph::SerializedNode& node = graph.nodes[problem.nodes[n.index]];
+      choices.push_back({graph.classes[node.cls].id, node.id});
+    }
+    line["choice"] = std::move(choices);
+    Print(line);
+    return;
+  }
+  if (options.top > 1) std::cout << rank << ": ";
+  std::cout << "dag cost " << Number(found.dag_cost) << ", tree cost " << Number(found.tree_cost)
+            << ", " << found.order.size() << " classes";
+  if (proof.exact && proof.optimal) {
+    std::cout << ", optimal";
+  } else if (proof.exact && options.top > 1) {
+    std::cout << ", not proven";
+  } else if (proof.exact) {
+    std::cout << ", at least " << Number(proof.lower_bound) << " (gap " << Number(100 * proof.gap)
+              << " %)";
+  }
+  std::cout << "\n";
+  for (ClassRef root : problem.roots) {
+    std::cout << TermText(graph, problem, found.choice, root) << "\n";
+  }
+}
+
+int PrintTopTrees(const Options& options, const SerializedGraph& graph,
+                  const SerializedProblem& problem) {
+  const egraph::TopTrees top(problem.graph, problem.prices, problem.roots, options.top);
+  for (size_t i = 0; i < top.size(); ++i) {
+    std::vector<std::string> terms;
+    for (uint32_t root : top.Roots(i)) {
+      terms.push_back(TermText(
+          graph, problem, root, [&](uint32_t t) { return top.term(t).node; },
+          [&](uint32_t t, uint32_t k) { return top.Children(t)[k]; }));
+    }
+    if (options.json) {
+      Print({{"event", "extraction"},
+             {"extractor", options.extractor},
+             {"rank", i + 1},
+             {"tree_cost", top.cost(i)},
+             {"terms", terms}});
+      continue;
+    }
+    std::cout << i + 1 << ": tree cost " << Number(top.cost(i)) << "\n";
+    for (const std::string& term : terms) std::cout << term << "\n";
+  }
+  if (top.size() == 0) {
+    Refuse(options.file, "no finite term for the roots");
+    return 1;
+  }
+  if (top.work_exhausted()) std::cerr << options.file << ": warning: stopped at the work limit\n";
+  return 0;
+}
+
 }  // namespace
 
 int EGraphExtract(const Options& options) {
-  const std::optional<std::string> text = ReadFile(options.file);
+  const std::optional<std::string> text = ReadFile(options.file, kMaxFileBytes);
   if (!text) return 1;
   egraph::SerializedResult read = egraph::ReadSerialized(*text, options.file);
   if (!read.ok()) {
@@ -111,9 +244,19 @@ int EGraphExtract(const Options& options) {
     return 1;
   }
   SerializedGraph& graph = read.graph;
+  if (!ApplyRoots(options, graph)) return 1;
   if (graph.roots.empty()) {
-    Refuse(options.file, "there are no root_eclasses to extract");
+    Refuse(options.file, "there are no root_eclasses to extract; name some with --root");
     return 1;
+  }
+  const bool is_exact = options.extractor == "exact";
+  if (!options.extract_bounds.empty() && !is_exact) {
+    Refuse("--bound", "only --extractor exact keeps bounds");
+    return 2;
+  }
+  if (options.top > 1 && options.extractor == "greedy") {
+    Refuse("--top", "the greedy extractor has one result; take tree or exact");
+    return 2;
   }
   if (options.costs == "size") {
     for (egraph::SerializedNode& node : graph.nodes) node.cost = 1;
@@ -121,58 +264,52 @@ int EGraphExtract(const Options& options) {
     return 1;
   }
   const SerializedProblem problem = egraph::ProblemOf(graph);
-  egraph::PlainExtraction found;
-  egraph::ExactSolution exact;
+  if (options.top > 1 && !is_exact) return PrintTopTrees(options, graph, problem);
+
+  std::vector<egraph::TopDag> found;
+  Proof proof;
   if (options.extractor == "tree") {
-    found = egraph::PlainTree(problem.graph, problem.prices, problem.roots);
+    found.push_back({egraph::PlainTree(problem.graph, problem.prices, problem.roots)});
   } else if (options.extractor == "greedy") {
-    found = egraph::PlainGreedyDag(problem.graph, problem.prices, problem.roots, kGreedyWork);
+    found.push_back(
+        {egraph::PlainGreedyDag(problem.graph, problem.prices, problem.roots, kGreedyWork)});
   } else {
     egraph::ExactOptions limits;
     if (options.max_seconds) limits.max_seconds = *options.max_seconds;
-    exact = egraph::SolveExact(problem.graph, problem.prices, problem.roots, limits);
-    found = egraph::MeasureChoice(problem.graph, problem.prices, problem.roots, exact.choice);
+    for (const std::string& argument : options.extract_bounds) {
+      const auto bound = ReadBound(argument, graph, problem);
+      if (!bound) return 1;
+      limits.bounds.push_back(*bound);
+    }
+    proof.exact = true;
+    if (options.top > 1) {
+      found = egraph::TopDags(problem.graph, problem.prices, problem.roots, options.top, limits);
+    } else {
+      const egraph::ExactSolution exact =
+          egraph::SolveExact(problem.graph, problem.prices, problem.roots, limits);
+      proof.lower_bound = exact.lower_bound;
+      proof.gap = exact.gap;
+      found.push_back(
+          {egraph::MeasureChoice(problem.graph, problem.prices, problem.roots, exact.choice),
+           exact.optimal});
+    }
   }
-  if (!found.feasible) {
-    Refuse(options.file, "no finite term for the roots");
+  if (found.empty() || !found.front().extraction.feasible) {
+    Refuse(options.file, options.extract_bounds.empty()
+                             ? "no finite term for the roots"
+                             : "no finite term for the roots was found within the bounds");
     return 1;
   }
-  const bool is_exact = options.extractor == "exact";
-  std::vector<uint32_t> chosen;
-  for (ENodeRef n : found.choice) {
-    if (n.valid()) chosen.push_back(problem.nodes[n.index]);
-  }
-  if (!options.dot.empty() && !WriteFile(options.dot, egraph::WriteDot(graph, chosen))) return 1;
-  if (options.json) {
-    nlohmann::ordered_json line = {{"event", "extraction"},
-                                   {"extractor", options.extractor},
-                                   {"dag_cost", found.dag_cost},
-                                   {"tree_cost", found.tree_cost}};
-    if (is_exact) {
-      line["optimal"] = exact.optimal;
-      line["lower_bound"] = exact.lower_bound;
-      line["gap"] = exact.gap;
+  if (!options.dot.empty()) {
+    std::vector<uint32_t> chosen;
+    for (ENodeRef n : found.front().extraction.choice) {
+      if (n.valid()) chosen.push_back(problem.nodes[n.index]);
     }
-    nlohmann::ordered_json choices = nlohmann::ordered_json::array();
-    for (uint32_t n : chosen) {
-      choices.push_back({graph.classes[graph.nodes[n].cls].id, graph.nodes[n].id});
-    }
-    line["choice"] = std::move(choices);
-    std::cout << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-              << "\n";
-    return 0;
+    if (!WriteFile(options.dot, egraph::WriteDot(graph, chosen))) return 1;
   }
-  std::cout << "dag cost " << Number(found.dag_cost) << ", tree cost " << Number(found.tree_cost)
-            << ", " << found.order.size() << " classes";
-  if (is_exact && exact.optimal) {
-    std::cout << ", optimal";
-  } else if (is_exact) {
-    std::cout << ", at least " << Number(exact.lower_bound) << " (gap " << Number(100 * exact.gap)
-              << " %)";
-  }
-  std::cout << "\n";
-  for (ClassRef root : problem.roots) {
-    std::cout << TermText(graph, problem, found.choice, root) << "\n";
+  for (size_t i = 0; i < found.size(); ++i) {
+    proof.optimal = found[i].proven;
+    PrintChoice(options, graph, problem, found[i].extraction, proof, i + 1);
   }
   return 0;
 }

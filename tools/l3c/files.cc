@@ -14,6 +14,29 @@ bool EnvironmentError(const std::string& message, const std::string& fix) {
   return false;
 }
 
+std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes) {
+  const auto failed = [&path](const std::string& why) {
+    EnvironmentError("cannot read '" + path.string() + "': " + why);
+    return std::nullopt;
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return failed("it is a folder");
+  errno = 0;
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return failed(errno != 0 ? std::strerror(errno) : "it cannot be opened");
+  // By pieces, so that what never ends is refused too.
+  std::string text;
+  char buffer[1 << 16];
+  while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
+    text.append(buffer, static_cast<size_t>(in.gcount()));
+    if (text.size() > max_bytes) {
+      return failed("it is larger than " + std::to_string(max_bytes) + " bytes");
+    }
+  }
+  if (!in.eof()) return failed("reading stopped");
+  return text;
+}
+
 bool WriteFile(const std::filesystem::path& path, std::string_view text) {
   const auto failed = [&path](const std::string& why) {
     return EnvironmentError("cannot write '" + path.string() + "': " + why);
@@ -21,8 +44,7 @@ bool WriteFile(const std::filesystem::path& path, std::string_view text) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::symlink_status(path, error);
   // Devices, pipes and links are written through, not replaced.
-  const bool aside =
-      !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+  const bool aside = !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
   std::filesystem::path target = path;
   if (aside) target += ".part";
   errno = 0;

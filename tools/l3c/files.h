@@ -1,7 +1,9 @@
-// Files that the command line writes. Errors are printed as error[environment].
+// Files that the command line reads and writes. Errors are printed as error[environment].
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -10,6 +12,10 @@ namespace l3c::tools {
 // Written beside the target, then renamed over it: a reader never sees half a file. A link or a
 // device is written through.
 bool WriteFile(const std::filesystem::path& path, std::string_view text);
+
+// The whole file. Nothing, and an error printed, where it cannot be read or is larger than
+// `max_bytes`.
+std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes);
 
 // Prints "error[environment]: message" and, when there is one, the way out; returns false.
 bool EnvironmentError(const std::string& message, const std::string& fix = "");

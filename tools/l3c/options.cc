@@ -249,6 +249,15 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_extract
       ->add_option("--max-seconds", options.max_seconds, "exact: stop there, with a bound")
       ->check(CLI::PositiveNumber);
+  egraph_extract
+      ->add_option("--top", options.top,
+                   "The K cheapest distinct terms, by tree cost (tree) or DAG cost (exact)")
+      ->check(CLI::Range(size_t{1}, size_t{100000}));
+  egraph_extract->add_option("--root", options.extract_roots,
+                             "Extract these classes instead of FILE's root_eclasses");
+  egraph_extract->add_option("--bound", options.extract_bounds,
+                             "exact: AMOUNTS.json=LIMIT, {\"op\": amount, …} summed over what is "
+                             "chosen is at most LIMIT");
   egraph_extract->add_option("--dot", options.dot, "Draw the e-graph there, what is chosen filled");
   egraph_extract->add_flag("--json", options.json, "The choice as one JSON object");
 

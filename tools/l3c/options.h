@@ -53,6 +53,9 @@ struct Options {
   std::optional<uint64_t> max_iterations;     // --max-iterations N
   std::string extractor = "exact";            // --extractor tree|greedy|exact
   std::string costs = "file";                 // --costs file|size|FILE
+  size_t top = 1;                             // --top K
+  std::vector<std::string> extract_roots;     // --root CLASS
+  std::vector<std::string> extract_bounds;    // --bound FILE=LIMIT
   std::optional<double> max_seconds;          // --max-seconds S
   std::string dot;                            // --dot PATH
   std::string to_json;                        // --to-json PATH

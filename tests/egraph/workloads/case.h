@@ -20,6 +20,9 @@ struct WorkloadCase {
   size_t max_steps = 30;
   size_t max_nodes = 10'000;
   bool sees_goals = false;  // the goals stand in the graph from the start
+  // The variables of the goals, bound to whatever the class holds there: of sort `variable_sort`.
+  std::vector<std::string> variables = {};
+  std::string variable_sort = {};
 };
 
 inline void PrintTo(const WorkloadCase& c, std::ostream* out) { *out << c.name; }
@@ -51,5 +54,12 @@ WorkloadOutcome RunWorkload(EGraph& graph, const Workload& workload, const Workl
 
 // Whether the fact holds in the graph.
 bool Holds(EGraph& graph, const std::string& fact);
+
+// Explains that the global `start` equals each goal that was found and has the checker look at the
+// proof; an explanation that is missing or wrong fails the current test. Gives the steps of all
+// proofs. The graph must keep a log.
+size_t CheckProofs(EGraph& graph, const WorkloadCase& c, const WorkloadOutcome& outcome);
+// The same for one fact without variables.
+size_t CheckProof(EGraph& graph, const std::string& fact);
 
 }  // namespace l3c::egraph

@@ -1,5 +1,5 @@
 // The workloads that egg publishes: every equality that it finds within its limits is found within
-// them, and what is not equal is not.
+// them and has a proof that the checker accepts, and what is not equal is not.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -15,12 +15,20 @@ namespace {
 
 void RunCase(const Workload& workload, const WorkloadCase& c) {
   EGraph graph;
+  graph.EnableProofs();
   const WorkloadOutcome outcome = RunWorkload(graph, workload, c);
   for (size_t i = 0; i < c.goals.size(); ++i) {
     EXPECT_EQ(outcome.found[i], c.provable)
         << c.goals[i] << "\nstopped after " << outcome.steps << " steps, " << outcome.nodes
         << " e-nodes: " << outcome.stop;
   }
+  const size_t steps = CheckProofs(graph, c, outcome);
+  EXPECT_EQ(steps > 0, c.provable);
+}
+
+// The fact holds, and the checker accepts its proof.
+bool IsProven(EGraph& graph, const std::string& fact) {
+  return Holds(graph, fact) && CheckProof(graph, fact) > 0;
 }
 
 std::string CaseName(const ::testing::TestParamInfo<WorkloadCase>& info) { return info.param.name; }
@@ -169,11 +177,23 @@ INSTANTIATE_TEST_SUITE_P(
         WorkloadCase{"Compose",
                      WithCompose(WithAdd1(Add1Composed(2))),
                      {"(Lam x (Add (Num 1) (App (Lam y (Add (Num 1) (Var y))) (Var x))))",
-                      "(Lam x (Add (Var x) (Num 2)))"}},
+                      "(Lam x (Add (Var x) (Num 2)))"},
+                     true,
+                     30,
+                     10'000,
+                     false,
+                     {"x", "y"},
+                     "Name"},
         WorkloadCase{"IfSimple", If(Eq(Num(1), Num(1)), Num(7), Num(9)), {Num(7)}},
         WorkloadCase{"ComposeMany",
                      WithCompose(WithAdd1(Add1Composed(7))),
-                     {"(Lam x (Add (Var x) (Num 7)))"}},
+                     {"(Lam x (Add (Var x) (Num 7)))"},
+                     true,
+                     30,
+                     10'000,
+                     false,
+                     {"x"},
+                     "Name"},
         WorkloadCase{
             "FunctionRepeat",
             WithCompose(Let(
@@ -186,7 +206,10 @@ INSTANTIATE_TEST_SUITE_P(
             {"(Lam x (Add (Var x) (Num 2)))"},
             true,
             60,
-            150'000},
+            150'000,
+            false,
+            {"x"},
+            "Name"},
         WorkloadCase{"If",
                      Let("zeroone", Lam("x", If(Eq(Var("x"), Num(0)), Num(0), Num(1))),
                          Add(App(Var("zeroone"), Num(0)), App(Var("zeroone"), Num(10)))),
@@ -221,6 +244,7 @@ class Prop : public ::testing::TestWithParam<PropCase> {};
 TEST_P(Prop, ProvesWhatFollows) {
   const PropCase& c = GetParam();
   EGraph graph;
+  graph.EnableProofs();
   LoadWorkload(graph, "prop.egg");
   Load(graph, "(unstable-combined-ruleset proof fold " + c.rulesets + ")");
   Load(graph, "(let start " + c.start + ") (union start (Const true))");
@@ -232,6 +256,7 @@ TEST_P(Prop, ProvesWhatFollows) {
   for (size_t i = 0; i < c.goals.size(); ++i) {
     EXPECT_TRUE(outcome.found[i]) << c.goals[i] << ": " << outcome.stop;
   }
+  EXPECT_GT(CheckProofs(graph, run, outcome), c.goals.size());
   for (const std::string& fact : c.not_implied) {
     EXPECT_FALSE(Holds(graph, "(= start " + fact + ")")) << fact;
   }
@@ -262,16 +287,18 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PropBeyond, FoldsConstants) {
   EGraph graph;
+  graph.EnableProofs();
   LoadWorkload(graph, "prop.egg");
   Load(graph, R"(
     (let start (Or (And (Const false) (Const true)) (And (Const true) (Const false))))
     (run-schedule (saturate (run fold))))");
-  EXPECT_TRUE(Holds(graph, "(= start (Const false))"));
+  EXPECT_TRUE(IsProven(graph, "(= start (Const false))"));
   EXPECT_FALSE(Holds(graph, "(= start (Const true))"));
 }
 
 TEST(PropBeyond, LawsOfLogic) {
   EGraph graph;
+  graph.EnableProofs();
   LoadWorkload(graph, "prop.egg");
   Load(graph, R"(
     (unstable-combined-ruleset all fold implication double-negation or-commutes and-commutes
@@ -283,11 +310,11 @@ TEST(PropBeyond, LawsOfLogic) {
     (let kept (And (Const true) b))
     (let spread (And a (Or b (Not a))))
     (run all 4))");
-  EXPECT_TRUE(Holds(graph, "(= middle (Const true))"));
-  EXPECT_TRUE(Holds(graph, "(= twice a)"));
-  EXPECT_TRUE(Holds(graph, "(= absorbed (Const true))"));
-  EXPECT_TRUE(Holds(graph, "(= kept b)"));
-  EXPECT_TRUE(Holds(graph, "(= spread (Or (And a b) (And a (Not a))))"));
+  EXPECT_TRUE(IsProven(graph, "(= middle (Const true))"));
+  EXPECT_TRUE(IsProven(graph, "(= twice a)"));
+  EXPECT_TRUE(IsProven(graph, "(= absorbed (Const true))"));
+  EXPECT_TRUE(IsProven(graph, "(= kept b)"));
+  EXPECT_TRUE(IsProven(graph, "(= spread (Or (And a b) (And a (Not a))))"));
   EXPECT_FALSE(Holds(graph, "(= a b)"));
   EXPECT_FALSE(Holds(graph, "(= (Const true) (Const false))"));
 }
@@ -296,20 +323,22 @@ TEST(PropBeyond, LawsOfLogic) {
 
 TEST(Datalog, Path) {
   EGraph graph;
+  graph.EnableProofs();
   LoadWorkload(graph, "datalog.egg");
   Load(graph, "(edge 1 2) (edge 2 3) (edge 3 4) (run-schedule (saturate (run reach)))");
-  EXPECT_TRUE(Holds(graph, "(path 1 4)"));
+  EXPECT_TRUE(IsProven(graph, "(path 1 4)"));
   EXPECT_FALSE(Holds(graph, "(path 4 1)"));
   EXPECT_EQ(graph.LiveRows(graph.FindFunction("path")), 6u);
 }
 
 TEST(Datalog, PathAsTerms) {
   EGraph graph;
+  graph.EnableProofs();
   LoadWorkload(graph, "datalog.egg");
   Load(graph, R"(
     (union (True) (Edge 1 2)) (union (True) (Edge 2 3)) (union (True) (Edge 3 4))
     (run-schedule (saturate (run reach-terms))))");
-  EXPECT_TRUE(Holds(graph, "(= (True) (Path 1 4))"));
+  EXPECT_TRUE(IsProven(graph, "(= (True) (Path 1 4))"));
   EXPECT_FALSE(Holds(graph, "(= (True) (Path 4 1))"));
   Load(graph, "(Path 4 1)");  // to stand in a term makes nothing true
   EXPECT_FALSE(Holds(graph, "(= (True) (Path 4 1))"));
@@ -317,14 +346,15 @@ TEST(Datalog, PathAsTerms) {
 
 TEST(Datalog, PathWithoutTruth) {
   EGraph graph;
+  graph.EnableProofs();
   LoadWorkload(graph, "datalog.egg");
   Load(graph, R"(
     (union (True) (Edge 1 2)) (union (True) (Edge 2 3)) (union (True) (Edge 3 4))
     (union (True) (Edge 1 4))
     (run-schedule (saturate (run reach-held)))
     (Holds (Path 4 1)) (Holds (Path 3 1)))");
-  EXPECT_TRUE(Holds(graph, "(= (True) (Holds (Path 1 4)))"));
-  EXPECT_TRUE(Holds(graph, "(= (True) (Holds (Path 2 3)))"));
+  EXPECT_TRUE(IsProven(graph, "(= (True) (Holds (Path 1 4)))"));
+  EXPECT_TRUE(IsProven(graph, "(= (True) (Holds (Path 2 3)))"));
   EXPECT_FALSE(Holds(graph, "(= (True) (Holds (Path 4 1)))"));
   EXPECT_FALSE(Holds(graph, "(= (True) (Holds (Path 3 1)))"));
 }
@@ -346,6 +376,7 @@ TEST(Simple, Simplifies) {
 
 TEST(MathBeyond, AssociatingSevenNumbersTakes127Classes) {
   EGraph graph;
+  graph.EnableProofs();
   Load(graph, R"(
     (datatype Sum (Num i64) (Add Sum Sum))
     (rewrite (Add a b) (Add b a))
@@ -353,7 +384,7 @@ TEST(MathBeyond, AssociatingSevenNumbersTakes127Classes) {
     (let start (Add (Num 1) (Add (Num 2) (Add (Num 3) (Add (Num 4) (Add (Num 5)
                  (Add (Num 6) (Num 7))))))))
     (run 7))");
-  EXPECT_TRUE(Holds(graph, R"(
+  EXPECT_TRUE(IsProven(graph, R"(
     (= start (Add (Num 7) (Add (Num 6) (Add (Num 5) (Add (Num 4) (Add (Num 3)
                (Add (Num 2) (Num 1)))))))))"));
   EXPECT_EQ(graph.ClassCount(), 127u);  // one for each non-empty subset

@@ -1,0 +1,111 @@
+"""l3c egraph run: the same bytes whatever the threads and however often, budgets that stop and say
+so, errors that name what failed."""
+
+import unittest
+
+from harness import ROOT, L3cTest
+
+WORKLOADS = ROOT / "tests" / "egraph" / "workloads"
+
+CALCULUS = """
+(let e (Diff (Sym "x") (Sub (Pow (Sym "x") (Num 3.0)) (Mul (Num 7.0) (Pow (Sym "x") (Num 2.0))))))
+(run-schedule (repeat 11 (seq (saturate analysis) (run calculus))))
+(print-size) (extract e) (extract e 5)
+"""
+EVALUATION = """
+(let e (App (Fix (Named "f") (Lam (Named "n")
+         (If (Eq (Var (Named "n")) (Num 0)) (Num 0)
+             (App (Var (Named "f")) (Add (Var (Named "n")) (Num -1)))))) (Num 3)))
+(run-schedule (repeat 14 (seq (saturate analysis) (run evaluate))))
+(print-size) (extract e) (print-function free 20)
+"""
+GRAPH = """
+(relation arc (i64 i64)) (relation reach (i64 i64))
+(function distance (i64 i64) i64 :merge (min old new))
+(rule ((arc a b)) ((reach a b) (set (distance a b) 1)))
+(rule ((reach a b) (arc b c)) ((reach a c)))
+(rule ((= d (distance a b)) (arc b c)) ((set (distance a c) (+ d 1))))
+""" + "".join(f"(arc {i} {(i * 7 + 1) % 60}) (arc {i} {(i * 11 + 5) % 60})\n" for i in range(60)) + """
+(run 100) (print-size) (print-function distance 200)
+"""
+SUMS = """
+(datatype T (Leaf i64) (Add T T) (Mul T T))
+(rewrite (Add a b) (Add b a) :name "add-commutes")
+(rewrite (Add a (Add b c)) (Add (Add a b) c) :name "add-associates")
+(rewrite (Mul a (Add b c)) (Add (Mul a b) (Mul a c)) :name "distribute")
+(let root (Mul (Leaf 0) (Add (Leaf 1) (Add (Leaf 2) (Add (Leaf 3) (Add (Leaf 4) (Add (Leaf 5)
+  (Add (Leaf 6) (Add (Leaf 7) (Add (Leaf 8) (Add (Leaf 9) (Add (Leaf 10) (Leaf 11)))))))))))))
+"""
+CONTAINERS = """
+(datatype* (T (Leaf i64) (Of Ts)) (sort Ts (Vec T)) (sort Bag (Map i64 T)))
+(function bag (i64) Bag :merge old)
+(rule ((= t (Leaf n)) (< n 40)) ((Leaf (+ n 1)) (Of (vec-of t (Leaf (% n 3))))))
+(rewrite (Of (vec-of (Leaf n) (Leaf n))) (Leaf n))
+(rule ((= t (Leaf n)) (Leaf m) (= m (* 2 n))) ((union t (Leaf m))))
+(set (bag 0) (map-insert (map-empty) 1 (Leaf 1)))
+(Leaf 0)
+(run 60) (print-size) (print-function bag 3) (extract (Of (vec-of (Leaf 3) (Leaf 4))))
+"""
+
+
+class EGraph(L3cTest):
+    def egraph(self, *arguments, code=0):
+        return self.l3c("egraph", "run", *arguments, code=code)
+
+    def outputs(self, program, threads):
+        """Everything that a run gives: text, statistics, JSON lines, the graph."""
+        graph = self.dir / "graph.json"
+        plain = self.egraph(program, "--stats", "--threads", threads)
+        lines = self.egraph(program, "--json", "--threads", threads, "--to-json", graph)
+        return plain.out, plain.err, lines.out, lines.err, graph.read_bytes()
+
+    def test_same_bytes_for_any_threads_and_every_time(self):
+        programs = {
+            "calculus": (WORKLOADS / "math.egg").read_text() + CALCULUS,
+            "evaluation": (WORKLOADS / "lambda.egg").read_text() + EVALUATION,
+            "graph": GRAPH,
+            "sums": SUMS + "(run 6) (print-size) (extract root)",
+            "containers": CONTAINERS,
+        }
+        for name, text in programs.items():
+            path = self.write(f"{name}.egg", text)
+            first = self.outputs(path, 1)
+            self.assertGreater(len(first[0]), 20, name)
+            for run_number in range(1, 20):
+                threads = (1, 2, 4)[run_number % 3]
+                again = self.outputs(path, threads)
+                for what, a, b in zip(("output", "statistics", "JSON", "warnings", "graph"),
+                                      first, again):
+                    self.assertTrue(a == b, f"{name}: {what} of run {run_number}, {threads} threads")
+
+    def test_budgets_stop_a_run_and_name_the_rules(self):
+        path = self.write("sums.egg", SUMS + "(run 100) (print-size)")
+        for option, value, reason in (("--max-nodes", 5000, "node limit"),
+                                      ("--max-matches", 7000, "match limit"),
+                                      ("--max-iterations", 3, "iteration limit"),
+                                      ("--max-bytes", 2 << 20, "byte limit"),
+                                      ("--max-seconds", 0.05, "time limit")):
+            with self.subTest(option):
+                done = self.egraph(path, option, value, "--json")
+                self.assertIn(f"stopped at its {reason}", done.err)
+                self.assertRegex(done.err, r"rule '(add|distribute).*sums.egg:[345]\)")
+                if option == "--max-nodes":
+                    self.assertLessEqual(done.done["rows"], value * 1.1)
+                if option == "--max-bytes":
+                    self.assertLessEqual(done.done["bytes"], value * 1.1)
+
+    def test_contradictions_name_both_rules(self):
+        path = self.write("colors.egg", """(datatype T (A) (B))
+(function color (T) String :no-merge)
+(rule ((= e (A))) ((set (color e) "red")) :name "a is red")
+(rule ((= e (B))) ((set (color e) "blue")) :name "b is blue")
+(A) (B) (union (A) (B))
+(run 1)""")
+        done = self.egraph(path, code=1)
+        for part in ("colors.egg:6:1: error", "a is red", "colors.egg:3", "b is blue",
+                     "colors.egg:4"):
+            self.assertIn(part, done.err)
+
+
+if __name__ == "__main__":
+    unittest.main()
