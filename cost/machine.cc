@@ -86,6 +86,9 @@ double CpuCostModel::ComputeSeconds(const ComputeWork& work) const {
     case Op::kSin:
       cycles = machine_.sine;
       break;
+    case Op::kRandom:  // ten rounds of two products, on lanes of twice the width
+      cycles = machine_.simple * 100;
+      break;
     default:
       break;
   }

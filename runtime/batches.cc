@@ -77,10 +77,37 @@ void ConvertStored(Stored type, const std::byte* from, std::byte* to, tensor::DT
 
 }  // namespace
 
+int64_t SamplesOf(const l0::Sampler& sampler, int64_t stored_rows) {
+  int64_t samples = stored_rows;
+  if (sampler.window > 0) {
+    samples =
+        stored_rows < sampler.window ? 0 : (stored_rows - sampler.window) / sampler.stride + 1;
+  }
+  return samples / sampler.shards * sampler.shards;
+}
+
+int64_t RowsFor(const l0::Sampler& sampler, int64_t samples) {
+  return sampler.window > 0 ? (samples - 1) * sampler.stride + sampler.window : samples;
+}
+
+l0::DataSource AsStored(const l0::Sampler& sampler, const l0::DataSource& source) {
+  l0::DataSource stored = source;
+  for (l0::FieldSource& field : stored.fields) {
+    if (sampler.window > 0 && !field.shape.empty() && field.shape[0] == sampler.window) {
+      field.shape.erase(field.shape.begin());
+    }
+  }
+  return stored;
+}
+
 Batches::Batches(const l0::Sampler& sampler, const l0::DataSource& source, const SplitData& data)
-    : sampler_(sampler), source_(source), data_(data), tables_(source.fields.size()) {
-  batches_per_epoch_ = sampler.drop_last ? data.samples / sampler.batch
-                                         : (data.samples + sampler.batch - 1) / sampler.batch;
+    : sampler_(sampler),
+      source_(source),
+      data_(data),
+      samples_(SamplesOf(sampler, data.samples)),
+      tables_(source.fields.size()) {
+  batches_per_epoch_ =
+      sampler.drop_last ? samples_ / sampler.batch : (samples_ + sampler.batch - 1) / sampler.batch;
   for (size_t f = 0; f < source.fields.size(); ++f) {
     const FieldData& field = data.fields[f];
     if (field.type != Stored::kU8 || source.fields[f].dtype != tensor::DType::kF32) continue;
@@ -91,45 +118,99 @@ Batches::Batches(const l0::Sampler& sampler, const l0::DataSource& source, const
 }
 
 int64_t Batches::Rows(int64_t number) const {
+  if (sampler_.kind == l0::SampleKind::kReplay) return sampler_.batch;
   const int64_t first = number % batches_per_epoch_ * sampler_.batch;
-  return std::min(sampler_.batch, data_.samples - first);
+  return std::min(sampler_.batch, samples_ - first);
 }
 
 void Batches::Order(int64_t epoch) {
-  if (sampler_.kind == l0::SampleKind::kSequential || epoch == ordered_epoch_) return;
-  order_ = tensor::ShuffledIndices(static_cast<uint32_t>(data_.samples), sampler_.seed,
-                                   static_cast<uint64_t>(epoch));
+  if (sampler_.kind == l0::SampleKind::kReplay || epoch == ordered_epoch_) return;
+  const bool shuffle = sampler_.kind == l0::SampleKind::kEpochShuffle;
   ordered_epoch_ = epoch;
+  if (sampler_.shards == 1) {
+    if (shuffle) {
+      order_ = tensor::ShuffledIndices(static_cast<uint32_t>(samples_), sampler_.seed,
+                                       static_cast<uint64_t>(epoch));
+    }
+    return;
+  }
+  // A batch takes as many samples of each shard, one shard after the other; the rest of the shards
+  // makes the last.
+  const int64_t each = samples_ / sampler_.shards;
+  const int64_t share = std::max<int64_t>(1, sampler_.batch / sampler_.shards);
+  std::vector<std::vector<uint32_t>> shards;
+  for (int64_t s = 0; s < sampler_.shards; ++s) {
+    // Of a seed of its own: 2^32 seeds apart, so that no shard has that of another run.
+    std::vector<uint32_t> own = tensor::ShuffledIndices(
+        static_cast<uint32_t>(each), sampler_.seed + (static_cast<uint64_t>(s) << 32),
+        static_cast<uint64_t>(epoch));
+    for (size_t i = 0; i < own.size(); ++i) {
+      own[i] = static_cast<uint32_t>(s * each) + (shuffle ? own[i] : static_cast<uint32_t>(i));
+    }
+    shards.push_back(std::move(own));
+  }
+  order_.clear();
+  for (int64_t first = 0; first < each; first += share) {
+    for (const std::vector<uint32_t>& shard : shards) {
+      const int64_t end = std::min(first + share, each);
+      order_.insert(order_.end(), shard.begin() + first, shard.begin() + end);
+    }
+  }
+}
+
+int64_t Batches::SampleAt(int64_t number, int64_t row) const {
+  if (sampler_.kind == l0::SampleKind::kReplay) {
+    // The newest sample is the last of this batch's place in the stream.
+    const int64_t seen = (number + 1) * sampler_.batch;
+    const int64_t size = std::min({seen, sampler_.buffer, samples_});
+    tensor::PhiloxStream draws(sampler_.seed,
+                               static_cast<uint64_t>(number * sampler_.batch + row) + 1);
+    auto back = static_cast<int64_t>(draws.NextBelow(static_cast<uint64_t>(size)));
+    // The least of two draws: newer samples come up more often, the oldest hardly ever.
+    if (sampler_.recent) {
+      back = std::min(back, static_cast<int64_t>(draws.NextBelow(static_cast<uint64_t>(size))));
+    }
+    return (seen - 1 - back) % samples_;
+  }
+  const int64_t position = number % batches_per_epoch_ * sampler_.batch + row;
+  return order_.empty() ? position : order_[static_cast<size_t>(position)];
 }
 
 void Batches::Fill(int64_t number, size_t field, std::byte* out) {
   Order(number / batches_per_epoch_);
   const FieldData& data = data_.fields[field];
-  const tensor::DType dtype = source_.fields[field].dtype;
+  const l0::FieldSource& declared = source_.fields[field];
+  const tensor::DType dtype = declared.dtype;
   const auto stored_bytes = static_cast<size_t>(data.elements) * StoredSize(data.type);
   const auto wanted_bytes = static_cast<size_t>(data.elements) * tensor::SizeOf(dtype);
-  const int64_t first = number % batches_per_epoch_ * sampler_.batch;
   const int64_t rows = Rows(number);
   const std::vector<float>& table = tables_[field];
+  const int64_t window = std::max<int64_t>(sampler_.window, 1);
+  const bool whole =
+      sampler_.window > 0 && !declared.shape.empty() && declared.shape[0] == sampler_.window;
+  const int64_t pieces = whole ? window : 1;
   for (int64_t row = 0; row < rows; ++row) {
-    const auto position = static_cast<size_t>(first + row);
-    const int64_t sample =
-        (order_.empty() ? static_cast<int64_t>(position) : order_[position]) % data_.stored;
-    const std::byte* from = data.bytes.data() + static_cast<size_t>(sample) * stored_bytes;
-    std::byte* to = out + static_cast<size_t>(row) * wanted_bytes;
-    if (!table.empty()) {
-      auto* values = reinterpret_cast<float*>(to);
-      for (int64_t i = 0; i < data.elements; ++i) {
-        values[i] = table[std::to_integer<size_t>(from[i])];
+    const int64_t first = SampleAt(number, row) * (sampler_.window > 0 ? sampler_.stride : 1) +
+                          (whole ? 0 : window - 1);
+    for (int64_t piece = 0; piece < pieces; ++piece) {
+      const int64_t stored = (first + piece) % data_.stored;
+      const std::byte* from = data.bytes.data() + static_cast<size_t>(stored) * stored_bytes;
+      std::byte* to = out + static_cast<size_t>(row * pieces + piece) * wanted_bytes;
+      if (!table.empty()) {
+        auto* values = reinterpret_cast<float*>(to);
+        for (int64_t i = 0; i < data.elements; ++i) {
+          values[i] = table[std::to_integer<size_t>(from[i])];
+        }
+      } else if (data.scale == 1 && data.type == StoredFor(dtype)) {
+        std::memcpy(to, from, wanted_bytes);
+      } else {
+        ConvertStored(data.type, from, to, dtype, data.elements, data.scale);
       }
-    } else if (data.scale == 1 && data.type == StoredFor(dtype)) {
-      std::memcpy(to, from, wanted_bytes);
-    } else {
-      ConvertStored(data.type, from, to, dtype, data.elements, data.scale);
     }
   }
-  const auto filled = static_cast<size_t>(rows) * wanted_bytes;
-  std::memset(out + filled, 0, static_cast<size_t>(sampler_.batch) * wanted_bytes - filled);
+  const auto filled = static_cast<size_t>(rows * pieces) * wanted_bytes;
+  std::memset(out + filled, 0,
+              static_cast<size_t>(sampler_.batch * pieces) * wanted_bytes - filled);
 }
 
 void Batches::FillMask(int64_t number, std::span<float> mask) const {

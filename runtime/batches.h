@@ -5,6 +5,8 @@
 // is the permutation given by (seed, epoch); so a batch depends on its number alone, and a resumed
 // run needs no state of a generator. Rows beyond the last sample of an epoch are zeros, with mask
 // 0.
+// A replay sampler draws the rows of batch b, from Philox under the seed, out of the samples of the
+// batches up to b; so it too depends on the number alone.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +19,17 @@
 
 namespace l3c::runtime {
 
+// Samples of an epoch in so many stored rows: windows, of equal shards.
+int64_t SamplesOf(const l0::Sampler& sampler, int64_t stored_rows);
+// The least number of stored rows that hold so many samples.
+int64_t RowsFor(const l0::Sampler& sampler, int64_t samples);
+// The source as its rows are stored: fields of a window without their first axis.
+l0::DataSource AsStored(const l0::Sampler& sampler, const l0::DataSource& source);
+
 class Batches {
  public:
-  // The data must outlive the object. data.samples >= batch if the sampler drops the last batch.
+  // `source` declares samples, `data` holds stored rows (AsStored). The data must outlive the
+  // object. data.samples >= batch if the sampler drops the last batch.
   Batches(const l0::Sampler& sampler, const l0::DataSource& source, const SplitData& data);
 
   int64_t BatchesPerEpoch() const { return batches_per_epoch_; }
@@ -32,10 +42,13 @@ class Batches {
 
  private:
   void Order(int64_t epoch);
+  // The sample that is row `row` of the batch.
+  int64_t SampleAt(int64_t number, int64_t row) const;
 
   const l0::Sampler& sampler_;
   const l0::DataSource& source_;
   const SplitData& data_;
+  int64_t samples_ = 0;  // of an epoch
   int64_t batches_per_epoch_ = 1;
   int64_t ordered_epoch_ = -1;
   std::vector<uint32_t> order_;  // of the epoch ordered_epoch_; empty for a sequential sampler

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "layers/l0/control_verify.h"
@@ -56,7 +57,7 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
   }
   Data data;
   data.batches.resize(plan.samplers.size());
-  std::map<std::pair<uint32_t, std::string>, const SplitData*> read;
+  std::map<std::tuple<uint32_t, int64_t, std::string>, const SplitData*> read;
   for (l0::SamplerId id : used) {
     const l0::Sampler& sampler = plan.samplers[id];
     const l0::DataSource& source = plan.sources[sampler.source];
@@ -66,15 +67,16 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
       const int64_t samples = sampler.samples > 0
                                   ? sampler.samples
                                   : sampler.batch * std::max<int64_t>(1, 4096 / sampler.batch);
-      data.splits.push_back(
-          std::make_unique<SplitData>(SyntheticSplit(source, sampler.split, samples)));
+      data.splits.push_back(std::make_unique<SplitData>(
+          SyntheticSplit(AsStored(sampler, source), sampler.split, RowsFor(sampler, samples))));
       split = data.splits.back().get();
     } else {
-      const SplitData*& known = read[{sampler.source, sampler.split}];
+      const SplitData*& known = read[{sampler.source, sampler.window, sampler.split}];
       if (known == nullptr) {
         auto folder = options.data.find(source.name);
-        absl::StatusOr<SplitData> loaded = ReadSplit(
-            source, folder == options.data.end() ? source.path : folder->second, sampler.split);
+        absl::StatusOr<SplitData> loaded =
+            ReadSplit(AsStored(sampler, source),
+                      folder == options.data.end() ? source.path : folder->second, sampler.split);
         if (!loaded.ok()) return loaded.status();
         data.splits.push_back(std::make_unique<SplitData>(*std::move(loaded)));
         known = data.splits.back().get();
@@ -82,13 +84,15 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
       split = known;
     }
     const std::string title = Message("data '", source.name, "', split '", sampler.split, "'");
-    if (sampler.samples > 0 && split->samples != sampler.samples) {
-      return absl::InvalidArgumentError(Message(
-          title, " has ", split->samples, " samples; the plan is made for ", sampler.samples));
+    const int64_t found = SamplesOf(sampler, split->samples);
+    if (sampler.samples > 0 && found != sampler.samples) {
+      return absl::InvalidArgumentError(
+          Message(title, " has ", found, " samples; the plan is made for ", sampler.samples));
     }
-    if (sampler.drop_last && split->samples < sampler.batch) {
-      return absl::InvalidArgumentError(Message(
-          title, " has ", split->samples, " samples, fewer than one batch of ", sampler.batch));
+    if (found < (sampler.drop_last ? sampler.batch : 1)) {
+      return absl::InvalidArgumentError(Message(title, " has ", found, " samples, fewer than ",
+                                                sampler.drop_last ? "one batch of " : "",
+                                                sampler.drop_last ? sampler.batch : 1));
     }
     data.batches[id] = std::make_unique<Batches>(sampler, source, *split);
   }

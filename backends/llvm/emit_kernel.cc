@@ -430,6 +430,34 @@ class KernelEmitter {
     return b_.CreateUnaryIntrinsic(id, x);
   }
 
+  // Word index mod 4 of Philox4x32-10 at counter (index / 4, 0, 0) under the key's two halves, its
+  // top 24 bits as a number in [0, 1). Words live in the low halves of 64-bit lanes.
+  llvm::Value* Philox(Reg dst, llvm::Value* key, llvm::Value* index) {
+    llvm::Type* wide = index->getType();
+    const auto number = [&](uint64_t value) { return llvm::ConstantInt::get(wide, value); };
+    const auto low = [&](llvm::Value* x) { return b_.CreateAnd(x, number(0xffffffff)); };
+    const auto high = [&](llvm::Value* x) { return b_.CreateLShr(x, number(32)); };
+    llvm::Value* block = b_.CreateLShr(index, number(2));
+    llvm::Value* x[4] = {low(block), high(block), number(0), number(0)};
+    llvm::Value* k[2] = {low(key), high(key)};
+    for (int round = 0; round < 10; ++round) {
+      llvm::Value* first = b_.CreateMul(x[0], number(0xD2511F53));
+      llvm::Value* second = b_.CreateMul(x[2], number(0xCD9E8D57));
+      llvm::Value* next[4] = {b_.CreateXor(b_.CreateXor(high(second), x[1]), k[0]), low(second),
+                              b_.CreateXor(b_.CreateXor(high(first), x[3]), k[1]), low(first)};
+      std::copy(std::begin(next), std::end(next), std::begin(x));
+      k[0] = low(b_.CreateAdd(k[0], number(0x9E3779B9)));
+      k[1] = low(b_.CreateAdd(k[1], number(0xBB67AE85)));
+    }
+    llvm::Value* lane = b_.CreateAnd(index, number(3));
+    llvm::Value* word = x[3];
+    for (uint64_t i = 3; i-- > 0;) {
+      word = b_.CreateSelect(b_.CreateICmpEQ(lane, number(i)), x[i], word);
+    }
+    llvm::Value* uniform = b_.CreateUIToFP(b_.CreateLShr(word, number(8)), TypeOf(dst));
+    return b_.CreateFMul(uniform, llvm::ConstantFP::get(TypeOf(dst), 1.0 / 16777216.0));
+  }
+
   llvm::Value* FoldLanes(const LinearOp& op) {
     llvm::Value* value = Get(op.a);
     for (unsigned lanes = LanesOf(op.a); lanes > 1; lanes /= 2) {
@@ -547,9 +575,10 @@ class KernelEmitter {
         return Set(op.dst, Bitcast(op.a, op.dst, a()));
       case UOp::kGep:
         return Set(op.dst, Column(op));
+      case UOp::kCustom:
+        return Set(op.dst, Philox(op.dst, a(), b()));
       case UOp::kBarrier:  // one thread runs a block
       case UOp::kWmma:
-      case UOp::kCustom:
         return;  // the lineariser makes none of these
     }
   }

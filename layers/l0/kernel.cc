@@ -92,6 +92,9 @@ KernelWork CountWork(const Kernel& kernel) {
       case UOp::kSin:
         work.transcendentals += points;
         break;
+      case UOp::kCustom:
+        work.simple_flops += 100 * points;  // ten rounds of two products, a few times wasted
+        break;
       case UOp::kMul:
       case UOp::kNeg:
       case UOp::kMax:

@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -97,9 +98,13 @@ struct Uop {
   AxisId axis = 0;              // range
   Fold fold = Fold::kAdd;       // reduce
   std::vector<AxisId> axes;     // reduce
-  std::string custom;           // custom: which intrinsic
+  std::string custom;           // custom: which intrinsic, see kPhilox
   support::Span span;
 };
+
+// CUSTOM(key : u64, index : i64) : f32, printed `philox %key, %index`: element `index` of the random
+// numbers of `key`, uniform in [0, 1) (layers/tensor/philox.h).
+inline constexpr std::string_view kPhilox = "philox";
 
 enum class Access : uint8_t { kIn, kOut, kInOut };
 

@@ -162,7 +162,7 @@ class KernelPrinter {
       default: {
         std::vector<std::string> operands;
         for (UopId operand : uop.src) operands.push_back(Value(operand));
-        return name + " " + support::Join(operands);
+        return (uop.op == UOp::kCustom ? uop.custom : name) + " " + support::Join(operands);
       }
     }
   }
@@ -519,6 +519,12 @@ class KernelParser {
     if (!name) return false;
     if (name->text == "reduce_add") return ParseReduce(uop, Fold::kAdd);
     if (name->text == "reduce_max") return ParseReduce(uop, Fold::kMax);
+    if (name->text == kPhilox) {
+      uop.op = UOp::kCustom;
+      uop.custom = std::string(kPhilox);
+      uop.dtype = DType::kF32;
+      return ParseOperands(uop, 2);
+    }
     const auto found = std::find(kUopNames.begin(), kUopNames.end(), name->text);
     uop.op = found == kUopNames.end() ? UOp::kEnd : static_cast<UOp>(found - kUopNames.begin());
     switch (uop.op) {
@@ -544,8 +550,9 @@ class KernelParser {
     }
     const int arity = PlainArity(uop.op);
     if (arity < 0) {
-      std::vector<std::string> names = {"load",    "const",      "range",     "cast",
-                                        "bitcast", "reduce_add", "reduce_max"};
+      std::vector<std::string> names = {
+          "load",    "const",      "range",      "cast",
+          "bitcast", "reduce_add", "reduce_max", std::string(kPhilox)};
       for (size_t i = 0; i < kUopNames.size(); ++i) {
         if (PlainArity(static_cast<UOp>(i)) > 0) names.emplace_back(kUopNames[i]);
       }

@@ -210,8 +210,11 @@ class Verifier {
       case UOp::kWhere:
         arity = 3;
         break;
-      case UOp::kWmma:
       case UOp::kCustom:
+        if (uop.custom != kPhilox) return fail("'" + uop.custom + "' is not supported");
+        arity = 2;
+        break;
+      case UOp::kWmma:
         return fail(std::string(UopName(uop.op)) + " is not supported");
       default:
         return fail(std::string(UopName(uop.op)) + " belongs to linear code, not to a kernel");
@@ -307,6 +310,11 @@ class Verifier {
           break;
         case UOp::kReduce:
           result(TypeOf(uop.src[0]));
+          break;
+        case UOp::kCustom:
+          Require(id, TypeOf(uop.src[0]) == DType::kU64, "the key is not u64");
+          Require(id, TypeOf(uop.src[1]) == DType::kI64, "the index is not i64");
+          result(DType::kF32);
           break;
         default:
           break;

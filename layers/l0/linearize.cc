@@ -76,7 +76,7 @@ class Linearizer {
 
   absl::StatusOr<LinearKernel> Run() {
     for (const Uop& uop : kernel_.uops) {
-      if (uop.op == UOp::kWmma || uop.op == UOp::kCustom) {
+      if (uop.op == UOp::kWmma || (uop.op == UOp::kCustom && uop.custom != kPhilox)) {
         return absl::UnimplementedError(absl::StrCat("kernel ", kernel_.name, ": ",
                                                      uop.op == UOp::kWmma ? "WMMA" : "CUSTOM",
                                                      " is not supported by this backend"));

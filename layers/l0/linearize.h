@@ -86,6 +86,7 @@ struct LinearOp {
   //   add mul max mod cmplt cmpne  a, b
   //   neg reciprocal exp2 log2 sin sqrt cast bitcast  a
   //   mulacc                   a * b + c, rounded once
+  //   custom                   philox: element b (i64) of the random numbers of key a (u64)
   //   where                    a ? b : c; without a: lanes below `active` ? b : c
   //   vectorize                the scalar a in every lane
   //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
@@ -122,7 +123,7 @@ struct LinearizeOptions {
 };
 
 // Expects a kernel that VerifyKernel accepts. ResourceExhausted when the schedule unrolls to more
-// than kMaxLinearOps; Unimplemented for WMMA and CUSTOM.
+// than kMaxLinearOps; Unimplemented for WMMA and for CUSTOM but philox.
 inline constexpr size_t kMaxLinearOps = 1 << 17;
 absl::StatusOr<LinearKernel> Linearize(const Kernel& kernel, const LinearizeOptions& options = {});
 

@@ -79,7 +79,8 @@ struct DataSource {
   support::Span span;
 };
 
-enum class SampleKind : uint8_t { kEpochShuffle, kSequential };
+// As at L1: layers/l1/ir.h, Sampling.
+enum class SampleKind : uint8_t { kEpochShuffle, kSequential, kReplay };
 // Yields the rows of batch number `argument` of a load command.
 struct Sampler {
   std::string name;
@@ -91,6 +92,11 @@ struct Sampler {
   // makes up as many. 0: whatever the files hold.
   int64_t samples = 0;
   bool drop_last = false;  // else the last batch of an epoch is padded with zeros and masked
+  int64_t window = 0;      // stored rows that make a sample; 0: one
+  int64_t stride = 1;      // stored rows from one window to the next
+  int64_t shards = 1;
+  int64_t buffer = 0;      // replay: samples
+  bool recent = false;     // replay: newer samples are drawn more often
   uint64_t seed = 0;
   support::Span span;
 };

@@ -33,7 +33,8 @@ constexpr Spelling kStreamKinds[] = {{"loader", static_cast<int>(StreamKind::kLo
                                      {"compute", static_cast<int>(StreamKind::kCompute)},
                                      {"host", static_cast<int>(StreamKind::kHost)}};
 constexpr Spelling kSampleKinds[] = {{"epoch_shuffle", static_cast<int>(SampleKind::kEpochShuffle)},
-                                     {"sequential", static_cast<int>(SampleKind::kSequential)}};
+                                     {"sequential", static_cast<int>(SampleKind::kSequential)},
+                                     {"replay", static_cast<int>(SampleKind::kReplay)}};
 constexpr Spelling kInitKinds[] = {{"zeros", static_cast<int>(InitKind::kZeros)},
                                    {"constant", static_cast<int>(InitKind::kConstant)},
                                    {"normal", static_cast<int>(InitKind::kNormal)},
@@ -175,8 +176,17 @@ class PlanPrinter {
     for (const Sampler& sampler : plan_.samplers) {
       std::string kind = " " + Spell(kSampleKinds, sampler.kind) +
                          "(batch: " + support::PrintInteger(sampler.batch) +
-                         ", drop_last: " + (sampler.drop_last ? "true" : "false") + ")";
-      if (sampler.kind == SampleKind::kEpochShuffle) {
+                         ", drop_last: " + (sampler.drop_last ? "true" : "false");
+      const auto count = [&](const char* label, int64_t value) {
+        kind += std::string(", ") + label + ": " + support::PrintInteger(value);
+      };
+      if (sampler.window > 0) count("window", sampler.window);
+      if (sampler.window > 0) count("stride", sampler.stride);
+      if (sampler.shards > 1) count("shards", sampler.shards);
+      if (sampler.buffer > 0) count("buffer", sampler.buffer);
+      if (sampler.recent) kind += ", recent: true";
+      kind += ")";
+      if (sampler.kind != SampleKind::kSequential) {
         kind += ", seed " + std::to_string(sampler.seed);
       }
       if (sampler.samples > 0) kind += ", samples " + support::PrintInteger(sampler.samples);
@@ -601,9 +611,33 @@ class PlanParser : public ParserBase {
     if (!batch || !Expect(",") || !ExpectWord("drop_last") || !Expect(":")) return false;
     sampler.batch = *batch;
     auto drop = ExpectBool("drop_last");
-    if (!drop || !Expect(")")) return false;
+    if (!drop) return false;
     sampler.drop_last = *drop;
-    if (sampler.kind == SampleKind::kEpochShuffle) {
+    while (Accept(",")) {
+      auto label = ExpectName("window, stride, shards, buffer or recent");
+      if (!label || !Expect(":")) return false;
+      if (label->text == "recent") {
+        auto recent = ExpectBool("recent");
+        if (!recent) return false;
+        sampler.recent = *recent;
+        continue;
+      }
+      int64_t* count = label->text == "window"   ? &sampler.window
+                       : label->text == "stride" ? &sampler.stride
+                       : label->text == "shards" ? &sampler.shards
+                       : label->text == "buffer" ? &sampler.buffer
+                                                 : nullptr;
+      if (count == nullptr) {
+        ErrorUnknown("argument of a sampler", *label,
+                     {"window", "stride", "shards", "buffer", "recent"});
+        return false;
+      }
+      auto number = ExpectInteger("a number of samples", 1, UINT32_MAX);
+      if (!number) return false;
+      *count = *number;
+    }
+    if (!Expect(")")) return false;
+    if (sampler.kind != SampleKind::kSequential) {
       if (!Expect(",") || !ExpectWord("seed")) return false;
       if (!ExpectUnsigned("a seed", sampler.seed)) return false;
     }

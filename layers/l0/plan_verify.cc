@@ -356,6 +356,10 @@ class Verifier {
         Error(Kind::kResourceBound, sampler.span,
               "sampler '" + sampler.name + "' has an impossible number of samples");
       }
+      if ((sampler.kind == SampleKind::kReplay) != (sampler.buffer > 0)) {
+        Error(Kind::kConsistency, sampler.span,
+              "sampler '" + sampler.name + "': replay, and only replay, has a buffer");
+      }
       if (!IsName(sampler.split)) {
         Error(Kind::kConsistency, sampler.span, "sampler '" + sampler.name + "' has no split");
       }

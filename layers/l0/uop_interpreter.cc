@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "layers/l0/kernel_axes.h"
+#include "layers/tensor/philox.h"
 
 namespace l3c::l0 {
 namespace {
@@ -522,6 +523,11 @@ class Interpreter {
         return Each(out, [&](size_t l) { return at(0, l).i != 0 ? at(1, l) : at(2, l); });
       case UOp::kCast:
         return Each(out, [&](size_t l) { return Cast(at(0, l), from, dtype); });
+      case UOp::kCustom:  // philox
+        return Each(out, [&](size_t l) {
+          return Number{.f = tensor::UniformAt(static_cast<uint64_t>(at(0, l).i),
+                                               static_cast<uint64_t>(at(1, l).i))};
+        });
       case UOp::kBitcast:
         return Each(out, [&](size_t l) {
           uint64_t bytes = 0;

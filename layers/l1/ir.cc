@@ -122,7 +122,9 @@ std::string_view NodeKindName(NodeKind kind) {
 }
 
 std::string_view SampleKindName(SampleKind kind) {
-  return kind == SampleKind::kEpochShuffle ? "epoch_shuffle" : "sequential";
+  return kind == SampleKind::kEpochShuffle ? "epoch_shuffle"
+         : kind == SampleKind::kReplay     ? "replay"
+                                           : "sequential";
 }
 
 }  // namespace l3c::l1

@@ -124,14 +124,23 @@ struct TensorGraph {
   Span span;
 };
 
-enum class SampleKind : uint8_t { kEpochShuffle, kSequential };
+// epoch_shuffle: every sample once an epoch, in an order drawn from the seed. sequential: in order.
+// replay: drawn with replacement from the last `buffer` samples of those seen so far.
+enum class SampleKind : uint8_t { kEpochShuffle, kSequential, kReplay };
 struct Sampling {
   SampleKind kind = SampleKind::kEpochShuffle;
   std::string data;
   std::string split;  // "train", "test"
-  int64_t rows = 0;   // in the split, as the schedule was planned for; 0: not stated
+  int64_t rows = 0;   // samples of an epoch, as the schedule was planned for; 0: not stated
   int64_t batch = 1;
   bool drop_last = false;
+  // A sample is `window` stored rows in a row, the next one begins `stride` rows later: a field
+  // whose first extent is the window has them all, any other field has the last. 0: one stored row.
+  int64_t window = 0;
+  int64_t stride = 1;
+  int64_t shards = 1;   // the samples are cut into so many parts, and a batch takes evenly of each
+  int64_t buffer = 0;   // replay
+  bool recent = false;  // replay: newer samples are drawn more often
   Span span;
 };
 
@@ -250,6 +259,6 @@ bool HasPath(const System& system, uint32_t from, uint32_t to);
 
 int64_t ByteSize(tensor::DType dtype, const tensor::Shape& shape);
 std::string_view NodeKindName(NodeKind kind);      // "storage", "memory", "compute"
-std::string_view SampleKindName(SampleKind kind);  // "epoch_shuffle", "sequential"
+std::string_view SampleKindName(SampleKind kind);  // "epoch_shuffle", "sequential", "replay"
 
 }  // namespace l3c::l1

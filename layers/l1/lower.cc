@@ -9,10 +9,11 @@
 #include "layers/l1/graph_part.h"
 #include "layers/l1/naming.h"
 #include "layers/l1/place.h"
+#include "layers/l2/backward.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/inputs.h"
 #include "layers/l2/methods.h"
-#include "layers/tensor/differentiate.h"
+#include "layers/l2/updates.h"
 
 namespace l3c::l1 {
 namespace {
@@ -104,6 +105,8 @@ InitKind InitOf(const l2::Parameter& parameter) {
       return InitKind::kOnes;
     case l2::Init::kKaimingNormal:
       return InitKind::kKaiming;
+    case l2::Init::kNormal:
+      return InitKind::kNormal;
   }
   return InitKind::kZeros;
 }
@@ -148,7 +151,9 @@ class Lowering {
     ApplyOverrides();
     batch_ = l2::BatchOf(methods_.sample);
     drop_last_ = l2::DropsLast(methods_.sample);
-    forward_ = l2::ExpandForward(module_, methods_, batch_);
+    seed_ = options_.seed.value_or(methods_.seed.value_or(0));
+    forward_ = l2::ExpandForward(module_, methods_, batch_, {/*training=*/true, seed_});
+    evaluation_ = l2::ExpandForward(module_, methods_, batch_);
 
     for (const auto& field : forward_.fields) {
       if (data_name_.empty()) data_name_ = field.data;
@@ -164,20 +169,36 @@ class Lowering {
     }
     info_ = &info->second;
     const auto rows = info_->rows.find("train");
-    if (rows == info_->rows.end() || rows->second < (drop_last_ ? batch_ : 1)) {
-      const int64_t count = rows == info_->rows.end() ? 0 : rows->second;
+    const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
+    const int64_t samples = rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
+    if (samples < (drop_last_ ? batch_ : 1)) {
+      const int64_t count = samples;
       return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
                       " rows to train on, and a batch has " + std::to_string(batch_),
                   "make the batch smaller", methods_.sample.span);
     }
-    has_test_ = info_->rows.contains("test") && info_->rows.at("test") > 0;
+    l2::SamplePlan evaluated = plan;
+    evaluated.shards = 1;
+    const auto& phases = methods_.phases;
+    has_test_ =
+        info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0 &&
+        std::any_of(phases.begin(), phases.end(), [](const auto& p) { return p.eval_every > 0; });
 
-    const int64_t total_steps = l2::TotalSteps(methods_, rows->second);
+    total_steps_ = l2::TotalSteps(methods_, rows->second);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
       updates_.push_back(
-          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps));
+          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps_));
     }
-    for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t);
+    FindVariants();
+    if (variants_.size() > 1 && forward_.turns.size() > 1) {
+      return Fail(
+          "phases that freeze layers or have an update of their own, and a goal of several "
+          "turns",
+          "write one of the two", methods_.phases.front().span);
+    }
+    for (size_t v = 0; v < variants_.size(); ++v) {
+      for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t, v);
+    }
     BuildEvalGraph();
     return true;
   }
@@ -189,6 +210,43 @@ class Lowering {
     phase.steps = options_.steps.value_or(0);
     methods_.phases = {phase};
   }
+
+  // What some phases update, and how: a training graph and a message of its own.
+  struct Variant {
+    std::vector<std::string> frozen;  // sorted
+    l2::Form update;
+    l2::UpdateGraph graph;
+  };
+
+  void FindVariants() {
+    for (const l2::Phase& phase : methods_.phases) {
+      Variant variant;
+      variant.frozen = phase.frozen;
+      std::sort(variant.frozen.begin(), variant.frozen.end());
+      variant.update = phase.update.empty() ? methods_.update : phase.update[0];
+      size_t v = 0;
+      while (v < variants_.size() && !(variants_[v].frozen == variant.frozen &&
+                                       l2::SameForm(variants_[v].update, variant.update))) {
+        ++v;
+      }
+      variant_of_phase_.push_back(v);
+      if (v < variants_.size()) continue;
+      std::vector<l2::Parameter> moved;
+      for (const l2::Parameter& p : ParametersOf(0)) {
+        if (!IsFrozen(variant, p)) moved.push_back(p);
+      }
+      variant.graph = l2::ExpandUpdate(variant.update, moved, total_steps_);
+      variants_.push_back(std::move(variant));
+    }
+  }
+
+  static bool IsFrozen(const Variant& variant, const l2::Parameter& parameter) {
+    return std::any_of(variant.frozen.begin(), variant.frozen.end(), [&](const std::string& layer) {
+      return parameter.name.starts_with(layer + "_");
+    });
+  }
+
+  static std::string VariantSuffix(size_t v) { return v == 0 ? "" : "_" + std::to_string(v + 1); }
 
   // The parameters of one model.
   std::vector<l2::Parameter> ParametersOf(size_t model) const {
@@ -209,29 +267,42 @@ class Lowering {
     Graph graph;
     std::vector<NodeId> args;  // of forward_.graph: the fields that it reads, then the mask
     std::vector<MetricOutputs> metrics;
-    std::vector<size_t> models;    // whose parameters it reads
+    std::vector<size_t> models;         // whose parameters it reads
     std::vector<std::string> messages;  // "actor.message", sent when it is done
-    std::string suffix;            // of the buffers that are staged for it
+    std::string suffix;                 // of the buffers that are staged for it
+    size_t variant = 0;
   };
 
   // Everything is named before differentiation, so that a gradient is named after what it is the
   // gradient of; and derived ops are expanded before that, so that nothing is renamed in between.
-  void BuildTrainGraph(size_t t) {
-    const l2::TurnNodes& turn = forward_.turns[t];
+  void BuildTrainGraph(size_t t, size_t v) {
+    l2::TurnNodes turn = forward_.turns[t];
+    std::erase_if(turn.parameters,
+                  [&](size_t p) { return IsFrozen(variants_[v], forward_.parameters[p]); });
     Compute compute;
-    compute.name = forward_.turns.size() == 1 ? kTrainGraph : turn.name + "_step";
+    compute.variant = v;
+    compute.name =
+        (forward_.turns.size() == 1 ? kTrainGraph : turn.name + "_step") + VariantSuffix(v);
     if (t > 0) compute.suffix = "_" + std::to_string(t + 1);
     for (const Compute& other : train_) {
       if (other.name == compute.name) compute.name += compute.suffix;
     }
-    Graph graph = forward_.graph;
-    compute.metrics = AddMetricOutputs(graph, {forward_.metrics[turn.first_metric]});
-    std::vector<NodeId> ids;
-    graph = tensor::ExpandDerived(graph, ids);
-    NameValues(graph);
-    std::vector<NodeId> parameters;
-    for (size_t p : turn.parameters) parameters.push_back(ids[forward_.parameter_nodes[p]]);
-    const tensor::Gradients gradients = tensor::Differentiate(graph, ids[turn.loss], parameters);
+    l2::ForwardGraph forward = forward_;
+    compute.metrics = AddMetricOutputs(forward.graph, {forward_.metrics[turn.first_metric]});
+    l2::BackwardGraph backward(forward, t, seed_, total_steps_);
+    NameValues(backward.graph());
+    std::map<size_t, std::vector<size_t>> by_model;
+    for (size_t p : turn.parameters) by_model[forward_.parameter_models[p]].push_back(p);
+    for (const auto& [model, own] : by_model) {
+      const l2::Methods& methods = module_.methods[model];
+      const auto directions = l2::FindBackward(methods.backward.name)
+                                  ->direct(backward, {&methods.backward, &methods, model, own});
+      for (size_t i = 0; i < own.size(); ++i) {
+        backward.graph().AddOutput(GradientName(own[i]), directions[i]);
+      }
+    }
+    backward.Settle();
+    Graph graph = backward.graph();
     NameValues(graph);
     GraphPart part;
     part.outputs = OutputsOf(graph, compute.metrics);
@@ -247,7 +318,9 @@ class Lowering {
     std::map<size_t, bool> updated;
     for (size_t i = 0; i < turn.parameters.size(); ++i) {
       const size_t p = turn.parameters[i];
-      part.outputs.push_back({forward_.parameters[p].name + "_grad", gradients.nodes[i]});
+      const std::string name = GradientName(p);
+      const auto same = [&](const tensor::Output& o) { return o.name == name; };
+      part.outputs.push_back(*std::find_if(graph.outputs().begin(), graph.outputs().end(), same));
       updated[forward_.parameter_models[p]] = true;
     }
     for (const auto& [model, yes] : updated) {
@@ -258,6 +331,10 @@ class Lowering {
     train_.push_back(std::move(compute));
   }
 
+  std::string GradientName(size_t parameter) const {
+    return forward_.parameters[parameter].name + "_grad";
+  }
+
   static std::string MessageName(size_t count) {
     return count == 1 ? kMessage : kMessage + std::to_string(count);
   }
@@ -265,12 +342,58 @@ class Lowering {
   // Padded rows always may occur: the last batch of an evaluation is never dropped.
   void BuildEvalGraph() {
     eval_.name = kEvalGraph;
-    Graph graph = forward_.graph;
-    eval_.metrics = AddMetricOutputs(graph, forward_.metrics);
+    Graph graph = evaluation_.graph;
+    eval_.metrics = AddMetricOutputs(graph, evaluation_.metrics);
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      if (const l2::Form* form = l2::EvaluationUpdate(module_.methods[m].update)) {
+        graph = ReadEvaluated(graph, *form, ParametersOf(m));
+      }
+    }
     NameValues(graph);
     GraphPart part;
     part.outputs = OutputsOf(graph, eval_.metrics);
     Finish(graph, part, /*with_mask=*/true, eval_);
+  }
+
+  // The graph with each parameter replaced by what the update has evaluation read.
+  Graph ReadEvaluated(const Graph& from, const l2::Form& form,
+                      const std::vector<l2::Parameter>& parameters) {
+    const l2::UpdateEntry& entry = *l2::FindUpdate(form.name);
+    Graph to;
+    std::map<std::string, NodeId> evaluated;
+    const NodeId step = to.AddInput("step", DType::kI64, {});
+    const NodeId completed = to.Cast(step, DType::kF64);
+    for (const l2::Parameter& p : parameters) {
+      l2::EvaluatedParameter in;
+      in.graph = &to;
+      in.parameter = to.AddInput(p.name, DType::kF32, p.shape);
+      for (const std::string& role : entry.state(form)) {
+        const std::string name = p.name + "_" + role;
+        in.state.push_back(to.AddInput(name, DType::kF32, p.shape));
+        state_read_.push_back(name);
+      }
+      in.completed = completed;
+      evaluated[p.name] = entry.evaluated(form, in);
+    }
+    state_read_.push_back("step");
+    std::vector<NodeId> ids;
+    for (const tensor::Node& node : from.nodes()) {
+      const auto it = evaluated.find(node.name);
+      if (node.op == Op::kInput && it != evaluated.end()) {
+        ids.push_back(it->second);
+        continue;
+      }
+      std::vector<NodeId> inputs;
+      for (NodeId input : node.inputs) inputs.push_back(ids[input]);
+      const std::string name = to.Find(node.name) ? std::string() : node.name;
+      ids.push_back(node.op == Op::kInput
+                        ? to.AddInput(node.name, node.dtype, node.shape, node.span)
+                        : to.Add(node.op, std::move(inputs), node.attr, name, node.span));
+    }
+    for (const tensor::Output& output : from.outputs()) {
+      to.AddOutput(output.name, ids[output.node]);
+    }
+    return to;
   }
 
   // Ids are looked up by name: differentiation may have changed them.
@@ -294,6 +417,18 @@ class Lowering {
       if (!needed[state]) continue;
       const size_t model = forward_.parameter_models[p];
       if (compute.models.empty() || compute.models.back() != model) compute.models.push_back(model);
+    }
+    std::vector<std::string> read = state_read_;
+    read.push_back("step");
+    std::sort(read.begin(), read.end());
+    read.erase(std::unique(read.begin(), read.end()), read.end());
+    for (const std::string& name : read) {
+      const auto state = graph.Find(name);
+      if (!state || graph.node(*state).op != Op::kInput || !needed[*state]) continue;
+      part.state.push_back(*state);
+      if (compute.models.empty() || compute.models.front() != 0) {
+        compute.models.insert(compute.models.begin(), 0);
+      }
     }
     compute.graph = Extract(graph, part);
   }
@@ -340,14 +475,19 @@ class Lowering {
     program_.system = options_.system;
     BindData();
     for (size_t m = 0; m < module_.methods.size(); ++m) BuildActor(m);
-    std::vector<const Compute*> train;
-    for (const Compute& compute : train_) train.push_back(&compute);
-    program_.stages.push_back(Loader("load_train", "train", train, drop_last_));
-    if (place_.staging != place_.resident) {
-      program_.stages.push_back(Transfer("transfer_train", program_.stages.back(), train));
+    for (size_t v = 0; v < variants_.size(); ++v) {
+      const std::string name = "train" + VariantSuffix(v);
+      std::vector<const Compute*> train;
+      for (const Compute& compute : train_) {
+        if (compute.variant == v) train.push_back(&compute);
+      }
+      program_.stages.push_back(Loader("load_" + name, "train", train, drop_last_));
+      if (place_.staging != place_.resident) {
+        program_.stages.push_back(Transfer("transfer_" + name, program_.stages.back(), train));
+      }
+      for (const Compute* compute : train) AddGraph(*compute);
+      AddPipeline(name, train);
     }
-    for (const Compute& compute : train_) AddGraph(compute);
-    AddPipeline("train", train);
     if (has_test_) {
       program_.stages.push_back(Loader("load_test", "test", {&eval_}, /*drop_last=*/false));
       if (place_.staging != place_.resident) {
@@ -413,20 +553,32 @@ class Lowering {
       field.name = p.name;
       field.shape = p.shape;
       field.init = InitOf(p);
+      if (field.init == InitKind::kNormal) field.a = p.deviation;
       field.parameter = true;
       actor.state.push_back(std::move(field));
       window.fields.push_back(p.name);
     }
     // What nothing updates keeps its parameters alone.
     if (messages > 0) {
-      for (const l2::UpdateStateField& s : update.state) {
-        actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
+      std::vector<const l2::UpdateGraph*> graphs = {&update};
+      if (variants_.size() > 1) {
+        graphs.clear();
+        for (const Variant& variant : variants_) graphs.push_back(&variant.graph);
+      }
+      for (const l2::UpdateGraph* graph : graphs) {
+        for (const l2::UpdateStateField& s : graph->state) {
+          const auto same = [&](const StateField& f) { return f.name == s.name; };
+          if (std::any_of(actor.state.begin(), actor.state.end(), same)) continue;
+          actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
+        }
       }
       actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
+      for (const StateField& field : actor.state) {
+        if (ReadsState(field.name) && model == 0) window.fields.push_back(field.name);
+      }
     }
     auto reads = [&](const Compute& compute) {
-      return std::find(compute.models.begin(), compute.models.end(), model) !=
-             compute.models.end();
+      return std::find(compute.models.begin(), compute.models.end(), model) != compute.models.end();
     };
     for (const Compute& compute : train_) {
       if (reads(compute)) window.readers.push_back({compute.name, {}});
@@ -435,23 +587,33 @@ class Lowering {
     actor.windows.push_back(std::move(window));
 
     for (size_t m = 0; m < messages; ++m) {
+      // Of variants, each sends its own message; turns send messages that do the same.
+      const Graph& graph = variants_.size() > 1 ? variants_[m].graph.graph : update.graph;
       Handler handler;
       handler.message = MessageName(m + 1);
       GraphPart part;
       for (const l2::Parameter& p : parameters) {
+        if (variants_.size() > 1 && IsFrozen(variants_[m], p)) continue;
         handler.args.push_back(p.name + "_grad");
-        part.arguments.push_back(*update.graph.Find(handler.args.back()));
+        part.arguments.push_back(*graph.Find(handler.args.back()));
       }
       for (const StateField& field : actor.state) {
-        if (const auto node = update.graph.Find(field.name)) part.state.push_back(*node);
+        if (const auto node = graph.Find(field.name)) part.state.push_back(*node);
       }
-      part.outputs = update.graph.outputs();
-      Graph named = update.graph;
+      part.outputs = graph.outputs();
+      Graph named = graph;
       NameValues(named, "_next", "step");
       handler.graph = Extract(named, part);
       actor.handlers.push_back(std::move(handler));
     }
     program_.actors.push_back(std::move(actor));
+  }
+
+  // Whether a graph reads the state besides the parameters. Random numbers and means are those of
+  // the first model's steps.
+  bool ReadsState(const std::string& name) const {
+    return (name == "step" && forward_.step) ||
+           std::find(state_read_.begin(), state_read_.end(), name) != state_read_.end();
   }
 
   // A buffer that a stage hands on: its name, its type, and the field it is read from.
@@ -485,7 +647,19 @@ class Lowering {
     stage.sampling.kind = split == "train" ? SampleKind::kEpochShuffle : SampleKind::kSequential;
     stage.sampling.data = data_name_;
     stage.sampling.split = split;
-    stage.sampling.rows = info_->rows.at(split);
+    const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
+    const bool training = split == "train";
+    l2::SamplePlan evaluated = plan;
+    evaluated.shards = 1;
+    stage.sampling.rows = l2::SamplesOf(training ? plan : evaluated, info_->rows.at(split));
+    stage.sampling.window = plan.window;
+    stage.sampling.stride = plan.stride;
+    if (training) {
+      stage.sampling.shards = plan.shards;
+      stage.sampling.buffer = plan.buffer;
+      stage.sampling.recent = plan.recent;
+      if (plan.replay) stage.sampling.kind = SampleKind::kReplay;
+    }
     stage.sampling.batch = batch_;
     stage.sampling.drop_last = drop_last;
     std::vector<Statement> reads, forwards;
@@ -591,11 +765,12 @@ class Lowering {
       if (!actor.handlers.empty()) schedule.actors.push_back({actor.name, {}});
     }
     schedule.pipeline_depth = place_.pipeline_depth;
-    schedule.seed = options_.seed.value_or(methods_.seed.value_or(0));
-    for (const l2::Phase& p : methods_.phases) {
+    schedule.seed = seed_;
+    for (size_t i = 0; i < methods_.phases.size(); ++i) {
+      const l2::Phase& p = methods_.phases[i];
       Phase phase;
       phase.name = p.name;
-      phase.pipeline = "train";
+      phase.pipeline = "train" + VariantSuffix(variant_of_phase_[i]);
       phase.epochs = p.epochs;
       phase.steps = p.steps;
       if (p.eval_every > 0 && has_test_) {
@@ -626,7 +801,13 @@ class Lowering {
   bool has_test_ = false;
   std::string data_name_;
   const DatasetInfo* info_ = nullptr;
-  l2::ForwardGraph forward_;
+  std::vector<Variant> variants_;  // at least one
+  std::vector<size_t> variant_of_phase_;
+  uint64_t seed_ = 0;
+  int64_t total_steps_ = 1;
+  l2::ForwardGraph forward_;              // in training
+  l2::ForwardGraph evaluation_;           // of the same fields and parameters
+  std::vector<std::string> state_read_;   // of the updates, by evaluation
   std::vector<l2::UpdateGraph> updates_;  // by model
   std::map<size_t, size_t> messages_;     // by model: how often a step updates it
   std::vector<Compute> train_;            // by turn

@@ -52,15 +52,17 @@ const BoundData* ProgramParser::ResolveData(const Name& name) {
 }
 
 bool ProgramParser::ParseSampling(Sampling& sampling) {
-  const auto kind = ExpectName("epoch_shuffle or sequential");
+  const auto kind = ExpectName("epoch_shuffle, sequential or replay");
   if (!kind) return false;
   sampling.span = kind->span;
   if (kind->text == "epoch_shuffle") {
     sampling.kind = SampleKind::kEpochShuffle;
   } else if (kind->text == "sequential") {
     sampling.kind = SampleKind::kSequential;
+  } else if (kind->text == "replay") {
+    sampling.kind = SampleKind::kReplay;
   } else {
-    ErrorUnknown("way to sample", *kind, {"epoch_shuffle", "sequential"});
+    ErrorUnknown("way to sample", *kind, {"epoch_shuffle", "sequential", "replay"});
     return false;
   }
   bool first = true;
@@ -99,13 +101,33 @@ bool ProgramParser::ParseSampling(Sampling& sampling) {
       if (drop) sampling.drop_last = *drop;
       return drop.has_value();
     }
-    ErrorUnknown("argument", *label, {"split", "rows", "batch", "drop_last"});
+    if (label->text == "recent") {
+      const auto recent = ExpectBool("recent");
+      if (recent) sampling.recent = *recent;
+      return recent.has_value();
+    }
+    int64_t* count = label->text == "window"   ? &sampling.window
+                     : label->text == "stride" ? &sampling.stride
+                     : label->text == "shards" ? &sampling.shards
+                     : label->text == "buffer" ? &sampling.buffer
+                                               : nullptr;
+    if (count != nullptr) {
+      const auto number = ExpectInteger("a number of rows", 1, int64_t{1} << 31);
+      if (number) *count = *number;
+      return number.has_value();
+    }
+    ErrorUnknown("argument", *label, {"split", "rows", "batch", "drop_last", "window", "stride",
+                                      "shards", "buffer", "recent"});
     return false;
   });
   if (!ok) return false;
   sampling.span = {sampling.span.begin, SpanFrom(sampling.span.begin).end};
   if (sampling.data.empty() || sampling.split.empty() || !seen.contains("batch")) {
     Error(sampling.span, "sampling needs the data, split: and batch:");
+    return false;
+  }
+  if ((sampling.kind == SampleKind::kReplay) != (sampling.buffer > 0)) {
+    Error(sampling.span, "replay, and only replay, has a buffer:");
     return false;
   }
   return true;

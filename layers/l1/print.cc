@@ -183,7 +183,14 @@ class ProgramPrinter {
           "sample: " + std::string(SampleKindName(s.kind)) + "(" + s.data + ", split: " + s.split;
       if (s.rows > 0) text += ", rows: " + std::to_string(s.rows);
       text += ", batch: " + std::to_string(s.batch);
-      text += std::string(", drop_last: ") + (s.drop_last ? "true" : "false") + ")";
+      text += std::string(", drop_last: ") + (s.drop_last ? "true" : "false");
+      if (s.window > 0) {
+        text += ", window: " + std::to_string(s.window) + ", stride: " + std::to_string(s.stride);
+      }
+      if (s.shards > 1) text += ", shards: " + std::to_string(s.shards);
+      if (s.buffer > 0) text += ", buffer: " + std::to_string(s.buffer);
+      if (s.recent) text += ", recent: true";
+      text += ")";
       out_.Line(text);
       out_.Line();
     }

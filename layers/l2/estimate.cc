@@ -65,8 +65,8 @@ search::StepWork CountArithmetic(const Graph& graph) {
 
 }  // namespace
 
-LayerWork EstimateLayer(const LayerEntry& entry, const Form& form,
-                        std::span<const Shape> operands) {
+LayerWork EstimateLayer(const LayerEntry& entry, const Form& form, std::span<const Shape> operands,
+                        std::span<const Parameter> borrowed) {
   LayerWork work;
   Graph graph;
   std::vector<NodeId> inputs;
@@ -84,6 +84,9 @@ LayerWork EstimateLayer(const LayerEntry& entry, const Form& form,
       parameters.push_back(graph.AddInput("p_" + p.name, tensor::DType::kF32, p.shape));
     }
   }
+  for (const Parameter& p : borrowed) {
+    parameters.push_back(graph.AddInput("p_" + p.name, tensor::DType::kF32, p.shape));
+  }
   const NodeId result = entry.expand(graph, form, inputs, parameters);
   graph.AddOutput("y", result);
   work.per_sample = CountArithmetic(tensor::RemoveDead(tensor::ExpandDerived(graph)));
@@ -94,6 +97,22 @@ LayerWork EstimateLayer(const LayerEntry& entry, const Form& form,
   work.per_step.launches = 1;
   return work;
 }
+
+namespace {
+
+LayerWork EstimateNode(const InferGraph& infer, uint32_t id) {
+  const LayerNode& node = infer.nodes[id];
+  const LayerEntry& entry = EntryOf(node);
+  const std::vector<Shape> operands = OperandShapes(infer, node);
+  if (!node.lender || entry.parameters) {
+    LayerWork work = EstimateLayer(entry, node.form, operands);
+    if (node.lender) work.parameters = 0;
+    return work;
+  }
+  return EstimateLayer(entry, node.form, operands, ParametersOf(infer, id));
+}
+
+}  // namespace
 
 LayerWork WithBackward(const LayerWork& forward) {
   LayerWork all = forward;
@@ -115,9 +134,7 @@ double ForwardLatency(const LayerWork& forward, const Priors& priors) {
 double ForwardLatency(const InferGraph& infer, const Priors& priors) {
   double seconds = 0;
   for (size_t i = 1; i < infer.nodes.size(); ++i) {
-    const LayerNode& node = infer.nodes[i];
-    seconds +=
-        ForwardLatency(EstimateLayer(EntryOf(node), node.form, OperandShapes(infer, node)), priors);
+    seconds += ForwardLatency(EstimateNode(infer, static_cast<uint32_t>(i)), priors);
   }
   return seconds;
 }
@@ -158,8 +175,7 @@ MethodEstimate EstimateMethod(const Methods& methods) {
     estimate.step.launches += times * work.launches;
   };
   for (size_t i = 1; i < infer.nodes.size(); ++i) {
-    const LayerNode& node = infer.nodes[i];
-    const LayerWork forward = EstimateLayer(EntryOf(node), node.form, OperandShapes(infer, node));
+    const LayerWork forward = EstimateNode(infer, static_cast<uint32_t>(i));
     const LayerWork both = WithBackward(forward);
     estimate.parameters += forward.parameters;
     estimate.forward_flops +=

@@ -24,7 +24,9 @@ struct LayerWork {
 // Counted on the expansion for one sample: a contraction is 2mkn; an elementwise or reduction op
 // costs its weight (transcendental 8, division and root 4, else 1) an element; each operand and the
 // result pass memory once; one launch a layer.
-LayerWork EstimateLayer(const LayerEntry& entry, const Form& form, std::span<const Shape> operands);
+// `borrowed`: the parameters of an entry that has none of its own.
+LayerWork EstimateLayer(const LayerEntry& entry, const Form& form, std::span<const Shape> operands,
+                        std::span<const Parameter> borrowed = {});
 
 // Forward and backward: twice the forward contractions for the two gradients, and for the rest as
 // much again as forward.

@@ -7,12 +7,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layers/l2/algebra.h"
+#include "layers/l2/backward.h"
 #include "layers/l2/expression.h"
 #include "layers/l2/infer.h"
 #include "layers/l2/inputs.h"
 #include "layers/l2/losses.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
+#include "layers/l2/predicate.h"
 #include "layers/l3/domain.h"
 #include "layers/tensor/op.h"
 
@@ -24,20 +27,11 @@ using tensor::Graph;
 using tensor::NodeId;
 using tensor::Op;
 
-NodeId Apply(Graph& g, std::string_view name, std::vector<NodeId> operands) {
-  return g.Add(*tensor::FindOp(name), std::move(operands));
-}
-
-NodeId SumAll(Graph& g, NodeId a) {
-  std::vector<int64_t> axes;
-  for (size_t i = 0; i < g.node(a).shape.size(); ++i) axes.push_back(static_cast<int64_t>(i));
-  return axes.empty() ? a : g.ReduceSum(a, axes);
-}
-
 class Expander {
  public:
-  Expander(const Module& module, const Methods& methods, int64_t batch)
-      : module_(module), spec_(module.spec), methods_(methods), batch_(batch) {
+  Expander(const Module& module, const Methods& methods, int64_t batch,
+           const ForwardOptions& options)
+      : module_(module), spec_(module.spec), methods_(methods), batch_(batch), options_(options) {
     support::Diagnostics diagnostics;
     auto turns = ResolveTurns(spec_, diagnostics);
     if (!turns) throw std::logic_error("the module was not verified");
@@ -47,13 +41,14 @@ class Expander {
   ForwardGraph Run() {
     AddFieldInputs();
     result_.mask = g_.AddInput("mask", DType::kF32, {batch_});
+    if (NeedsStep()) result_.step = g_.AddInput("step", DType::kI64, {});
     AddParameterInputs();
     l3::Ref own;
     own.kind = l3::Ref::Kind::kOutput;
     own.owner = methods_.model;
     own.member = "out";
     if (Reads(methods_.model)) result_.output = OutputOf(own);
-    rows_ = g_.ReduceSum(result_.mask, {0});
+    AddRowWeight();
     for (const Turn& turn : turns_) ExpandTurn(turn);
     result_.loss = result_.turns.front().loss;
     return std::move(result_);
@@ -65,12 +60,59 @@ class Expander {
     NodeId output = 0;
     std::optional<NodeId> log_output;
     std::vector<NodeId> activations;  // the results of its stages
+    std::vector<NodeId> values;       // by node of the network
   };
 
   bool Reads(const std::string& model) const {
     return std::any_of(turns_.begin(), turns_.end(), [&](const Turn& turn) {
       return std::find(turn.reads.begin(), turn.reads.end(), model) != turn.reads.end();
     });
+  }
+
+  // Rows that pad the batch count nothing, nor in training those that a curriculum leaves out; a
+  // batch in which none counts has the loss 0.
+  void AddRowWeight() {
+    result_.row_weight = result_.mask;
+    const SamplePlan plan = PlanOf(methods_.sample);
+    if (plan.curriculum.empty() || !options_.training) {
+      rows_ = g_.ReduceSum(result_.mask, {0});
+      return;
+    }
+    PredicateValues values;
+    for (const auto& field : result_.fields) values[field.data + "." + field.field] = field.node;
+    int64_t end = 0;
+    for (const Form& stage : plan.curriculum) end += stage.Integer(1);
+    NodeId counts = g_.Full(1, {batch_}, DType::kBool);
+    for (size_t i = plan.curriculum.size(); i-- > 0;) {
+      const Form& stage = plan.curriculum[i];
+      const NodeId limit = g_.Const(static_cast<double>(end), DType::kI64);
+      const NodeId during = g_.Expand(g_.Binary(Op::kCmpLt, *result_.step, limit), {batch_});
+      const NodeId holds = ExpandPredicate(g_, stage.Expression(0), values, batch_);
+      counts = g_.Add(Op::kWhere, {during, holds, counts});
+      end -= stage.Integer(1);
+    }
+    result_.row_weight = WhereElse(g_, counts, result_.mask, 0);
+    rows_ = g_.Binary(Op::kMax, g_.ReduceSum(result_.row_weight, {0}), g_.Const(1));
+  }
+
+  bool NeedsStep() const {
+    if (!options_.training) return false;
+    if (!PlanOf(methods_.sample).curriculum.empty()) return true;
+    for (const Methods& methods : module_.methods) {
+      if (!Reads(methods.model)) continue;
+      if (l2::DrawsRandomNumbers(methods.backward)) return true;
+      for (size_t i = 1; i < methods.infer.nodes.size(); ++i) {
+        if (EntryOf(methods.infer.nodes[i]).expand_random) return true;
+      }
+    }
+    return false;
+  }
+
+  // A key for what a layer draws in this step.
+  NodeId RandomKey(const std::string& layer) {
+    const NodeId step =
+        result_.step ? g_.Cast(*result_.step, DType::kU64) : g_.Const(0, DType::kU64);
+    return DeriveKey(g_, step, layer + "/" + std::to_string(options_.seed));
   }
 
   // The fields that a value is computed from, in the order in which they are first read.
@@ -90,6 +132,16 @@ class Expander {
         }
       }
     }
+    for (const Form& stage : PlanOf(methods_.sample).curriculum) {
+      l3::ForEachReference(stage.Expression(0), [&](const l3::Expr& ref) {
+        const size_t dot = ref.name.find('.');
+        l3::Ref field;
+        field.kind = l3::Ref::Kind::kField;
+        field.owner = ref.name.substr(0, dot);
+        field.member = ref.name.substr(dot + 1);
+        add(field);
+      });
+    }
     for (const l3::Ref& field : fields) FieldNode(field);
   }
 
@@ -103,7 +155,7 @@ class Expander {
     shape.insert(shape.begin(), batch_);
     // Two data declarations may have fields of one name.
     std::string name = ref.member;
-    if (g_.Find(name) || name == "mask") name = ref.owner + "_" + ref.member;
+    if (g_.Find(name) || name == "mask" || name == "step") name = ref.owner + "_" + ref.member;
     const NodeId node = g_.AddInput(name, l3::ExampleDType(domain), shape);
     result_.fields.push_back({ref.owner, ref.member, node});
     return node;
@@ -139,7 +191,14 @@ class Expander {
     const std::string key = KeyOf(ref);
     if (const auto known = applied_.find(key); known != applied_.end()) return known->second;
     const NodeId input = InputOf(model, ref.arguments.empty() ? model.in : ref.arguments);
-    return applied_[key] = ExpandInfer(*module_.FindMethods(model.name), input);
+    const Methods& methods = *module_.FindMethods(model.name);
+    const Applied& applied = applied_[key] = ExpandInfer(methods, input);
+    if (key == model.name + ".out") {
+      const size_t index = static_cast<size_t>(&methods - module_.methods.data());
+      result_.networks[index] = {applied.output, applied.log_output, applied.values,
+                                 first_parameter_.at(model.name)};
+    }
+    return applied;
   }
 
   // A reference by what it is computed from: `m(in)` is `m.out`, whatever of m is asked for.
@@ -190,18 +249,25 @@ class Expander {
     const InferGraph& infer = methods.infer;
     Applied applied;
     std::vector<NodeId> values = {input};  // by node of the network
-    size_t next = first_parameter_.at(methods.model);
+    const size_t first = first_parameter_.at(methods.model);
+    const auto ranges = ParameterRanges(infer);
     for (size_t i = 1; i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       const LayerEntry& entry = EntryOf(node);
       std::vector<NodeId> operands;
       for (uint32_t operand : node.inputs) operands.push_back(values[operand]);
       if (entry.is_stage && node.inputs[0] != 0) applied.activations.push_back(operands[0]);
-      const size_t count =
-          entry.parameters ? entry.parameters(node.form, OperandShapes(infer, node)).size() : 0;
-      const auto parameters = std::span(result_.parameter_nodes).subspan(next, count);
-      next += count;
-      values.push_back(entry.expand(g_, node.form, operands, parameters));
+      const auto parameters =
+          std::span(result_.parameter_nodes).subspan(first + ranges[i].first, ranges[i].second);
+      if (entry.expand_surrogate && options_.training && TakesSurrogates(methods.backward)) {
+        values.push_back(
+            entry.expand_surrogate(g_, node.form, operands, SurrogateOf(methods.backward)));
+      } else if (entry.expand_random && (options_.training || entry.random_in_evaluation)) {
+        const NodeId key = RandomKey(Prefix(methods) + node.name);
+        values.push_back(entry.expand_random(g_, node.form, operands, parameters, key));
+      } else {
+        values.push_back(entry.expand(g_, node.form, operands, parameters));
+      }
       if (i == infer.output && entry.expand_log) {
         applied.log_output = entry.expand_log(g_, node.form, operands, parameters);
       }
@@ -211,6 +277,7 @@ class Expander {
       if (made && !g_.Find(name)) g_.Rename(values[i], name);
     }
     applied.output = values[infer.output];
+    applied.values = values;
     applied.activations.push_back(applied.output);
     return applied;
   }
@@ -222,12 +289,14 @@ class Expander {
     metric_prefix_ = result_.turns.empty() ? "" : turn.name + "_";
     result_.metrics.push_back({metric_prefix_ + "loss", 0, rows_});
     std::optional<NodeId> total;
+    row_loss_.reset();
     for (const ObjectiveTerm& term : turn.terms) {
       NodeId value = ExpandTerm(term);
       if (term.weight != 1) value = g_.Binary(Op::kMul, value, g_.Const(term.weight));
       total = total ? g_.Binary(Op::kAdd, *total, value) : value;
     }
     nodes.loss = *total;
+    nodes.row_loss = row_loss_;
     for (size_t p = 0; p < result_.parameters.size(); ++p) {
       const std::string& owner = module_.methods[result_.parameter_models[p]].model;
       const auto& updates = turn.updates;
@@ -312,6 +381,8 @@ class Expander {
                      [&](const LossChoice& loss) { return loss.term == term.choice; });
     const LossRows rows = FindLoss(choice->form.name)->expand(g_, choice->form, operands);
     if (operands.target_is_label) AddAccuracy(operands);
+    const NodeId weighed = TimesConstant(g_, rows.loss, term.weight);
+    row_loss_ = row_loss_ ? Add(g_, *row_loss_, weighed) : weighed;
     return MeanOverRows(rows);
   }
 
@@ -319,12 +390,13 @@ class Expander {
   // hold may be anything, and 0·NaN is NaN.
   NodeId MeanOverRows(const LossRows& rows) {
     const NodeId zero = g_.Full(0, {batch_});
-    NodeId padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.mask, zero));
+    NodeId padding =
+        g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, result_.row_weight, zero));
     if (!rows.kept) {
       const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
       return l2::Apply(g_, "div", {g_.ReduceSum(kept, {0}), rows_});
     }
-    const NodeId weight = g_.Binary(Op::kMul, result_.mask, *rows.kept);
+    const NodeId weight = g_.Binary(Op::kMul, result_.row_weight, *rows.kept);
     padding = g_.Unary(*tensor::FindOp("not"), g_.Binary(Op::kCmpNe, weight, zero));
     const NodeId kept = g_.Add(Op::kWhere, {padding, zero, rows.loss});
     // With every row ignored the loss is 0.
@@ -370,10 +442,11 @@ class Expander {
         axes.push_back(static_cast<int64_t>(i));
         count *= static_cast<double>(places[i]);
       }
-      const NodeId share = g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
-      right = g_.Binary(Op::kMul, share, result_.mask);
+      const NodeId share =
+          g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
+      right = g_.Binary(Op::kMul, share, result_.row_weight);
     } else {
-      right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.mask});
+      right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.row_weight});
     }
     const NodeId sum = g_.ReduceSum(right, {0});
     AddOutput(metric_prefix_ + "correct", sum);
@@ -439,24 +512,29 @@ class Expander {
   const l3::Module& spec_;
   const Methods& methods_;
   const int64_t batch_;
+  const ForwardOptions options_;
   std::vector<Turn> turns_;
   ForwardGraph result_;
   Graph& g_ = result_.graph;
   std::map<std::string, size_t> first_parameter_;  // of each model, into result_.parameters
   std::map<std::string, Applied> applied_;         // by what each application computes
   std::string metric_prefix_;
-  NodeId rows_ = 0;  // Σ mask
+  std::optional<NodeId> row_loss_;  // of the turn
+  NodeId rows_ = 0;                 // Σ mask
 };
 
 }  // namespace
 
-ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch) {
-  return Expander(module, methods, batch).Run();
+ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch,
+                           const ForwardOptions& options) {
+  return Expander(module, methods, batch, options).Run();
 }
 
 int64_t TotalSteps(const Methods& methods, int64_t rows) {
-  const int64_t batch = BatchOf(methods.sample);
-  const int64_t per_epoch = DropsLast(methods.sample) ? rows / batch : (rows + batch - 1) / batch;
+  const SamplePlan plan = PlanOf(methods.sample);
+  const int64_t samples = SamplesOf(plan, rows);
+  const int64_t per_epoch =
+      plan.drop_last ? samples / plan.batch : (samples + plan.batch - 1) / plan.batch;
   int64_t total = 0;
   for (const Phase& phase : methods.phases) {
     total += phase.steps > 0 ? phase.steps : phase.epochs * per_epoch;

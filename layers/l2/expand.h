@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ enum class Init : uint8_t {
   kZeros,
   kOnes,
   kKaimingNormal,  // normal with standard deviation sqrt(2 / fan_in)
+  kNormal,         // normal with standard deviation `deviation`
 };
 
 // A learned parameter of one layer.
@@ -25,7 +28,8 @@ struct Parameter {
   std::string name;  // "linear1_weight": the layer node's name, then the role
   Shape shape;
   Init init = Init::kZeros;
-  int64_t fan_in = 0;  // kaiming only
+  int64_t fan_in = 0;    // kaiming only
+  double deviation = 0;  // normal only
 };
 
 // In the order of the nodes, then of each entry's list.
@@ -42,10 +46,20 @@ struct MetricNodes {
   tensor::NodeId denominator = 0;  // f32 []
 };
 
+// What a model makes of its own input.
+struct NetworkNodes {
+  tensor::NodeId output = 0;
+  std::optional<tensor::NodeId> log_output;  // where it ends in a distribution
+  std::vector<tensor::NodeId> values;        // by node of the network
+  size_t first_parameter = 0;                // of the model's, in ForwardGraph::parameters
+};
+
 // What a turn of the goal minimises, and whose parameters it changes.
 struct TurnNodes {
-  std::string name;                // objective.h
-  tensor::NodeId loss = 0;         // f32 []
+  std::string name;         // objective.h
+  tensor::NodeId loss = 0;  // f32 []
+  // f32 [batch]: the weighted sum of the terms that compare outputs row by row; none: no such term.
+  std::optional<tensor::NodeId> row_loss;
   std::vector<size_t> parameters;  // indices of those that it updates, ascending
   size_t first_metric = 0;         // its metrics: a range of ForwardGraph::metrics, its loss first
   size_t metric_count = 0;
@@ -54,8 +68,8 @@ struct TurnNodes {
 struct ForwardGraph {
   tensor::Graph graph;
   // Graph inputs, in this order: one per data field read (named as the field, [batch, …]), `mask`
-  // (f32 [batch]: 1 for a row of data, 0 for padding), then the parameters by their names. With
-  // several models a parameter's name begins with its model's: `judge_linear1_weight`.
+  // (f32 [batch]: 1 for a row of data, 0 for padding), `step`, then the parameters by their names.
+  // With several models a parameter's name begins with its model's: `judge_linear1_weight`.
   struct FieldInput {
     std::string data;  // L3 data declaration
     std::string field;
@@ -63,19 +77,28 @@ struct ForwardGraph {
   };
   std::vector<FieldInput> fields;
   tensor::NodeId mask = 0;
+  tensor::NodeId row_weight = 0;       // f32 [batch]: the mask, 0 too for rows that do not count
+  std::optional<tensor::NodeId> step;  // i64 []: completed steps; where random numbers are drawn
   std::vector<Parameter> parameters;
   std::vector<size_t> parameter_models;  // index into Module::methods, for each parameter
   std::vector<tensor::NodeId> parameter_nodes;
   tensor::NodeId output = 0;  // of the model of `methods`, [batch, …]
   tensor::NodeId loss = 0;    // of the first turn
   std::vector<TurnNodes> turns;
+  std::map<size_t, NetworkNodes> networks;  // by index into Module::methods
   // Named "loss" and "accuracy" for the first turn, and with the turn's name before it for others.
   std::vector<MetricNodes> metrics;
 };
 
+struct ForwardOptions {
+  bool training = false;  // layers that draw random numbers do
+  uint64_t seed = 0;      // of what they draw
+};
+
 // All turns of the goal, with every model that they depend on. A model stands once for each value
 // that it is applied to, always with the same parameters. `module` must have passed Verify.
-ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch);
+ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch,
+                           const ForwardOptions& options = {});
 
 // Graph inputs of the update: for each parameter p `p` and `p_grad`, each state field by its name,
 // and `step` (i64 []: completed steps, 0 before the first). Outputs: the parameters, each state
@@ -90,9 +113,9 @@ struct UpdateGraph {
   std::vector<UpdateStateField> state;  // zero at the start; without `step`
 };
 
-// `total_steps`: of all phases, ≥ 1; decay ends there.
+// `total_steps`: of all phases, ≥ 1; decay ends there. `dtype`: of parameters and state.
 UpdateGraph ExpandUpdate(const Form& update, const std::vector<Parameter>& parameters,
-                         int64_t total_steps);
+                         int64_t total_steps, tensor::DType dtype = tensor::DType::kF32);
 
 // Steps of all phases over `rows` rows of data.
 int64_t TotalSteps(const Methods& methods, int64_t rows);

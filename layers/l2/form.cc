@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "layers/l2/backward.h"
+#include "layers/l2/infer_methods.h"
 #include "layers/l2/layers.h"
 #include "layers/l2/losses.h"
 #include "layers/l2/methods.h"
@@ -19,15 +21,16 @@ namespace {
 std::vector<std::string_view> ReservedNames(Family family) {
   switch (family) {
     case Family::kSample:
-      return {"stream_window", "curriculum", "replay", "distributed_shard"};
+      return {};
     case Family::kLayer:
-      return {"conv", "attn", "embed", "pool", "dropout", "position",
-              // ways to join layers, which stand where a layer may
-              "diffusion_chain", "recurrent", "graph", "mixture"};
+    case Family::kInfer:
+    case Family::kNorm:
+    case Family::kCurriculum:
+      return {};
     case Family::kBackward:
-      return {"evolution", "dfa", "reinforce", "straight_through", "zeroth_order", "hybrid"};
+      return {};
     case Family::kUpdate:
-      return {"muon", "lion", "ema"};
+      return {};
     case Family::kLoss:
       return {"contrastive"};
   }
@@ -48,7 +51,43 @@ std::string Range(const Arg& arg) {
   return text + (arg.below_max ? " and below " : " and at most ") + number(arg.max);
 }
 
-std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry, const Arg& arg) {
+std::optional<Form> ParseRecord(support::ParserBase& parser, const Entry& record);
+
+std::optional<Value> ParseEdges(support::ParserBase& parser, const Entry& entry, const Arg& arg) {
+  constexpr int64_t kMaxNode = 1 << 20;
+  if (!parser.At("[")) {
+    auto word = parser.ExpectName(ArgWhat(entry, arg) + ": " + support::Join(arg.words, " | ") +
+                                  " | [[a, b], …]");
+    if (!word) return std::nullopt;
+    if (std::find(arg.words.begin(), arg.words.end(), word->text) == arg.words.end()) {
+      parser.ErrorUnknown(arg.name + " of " + entry.name, *word, arg.words);
+      return std::nullopt;
+    }
+    return Value(word->text);
+  }
+  std::vector<int64_t> ends;
+  const bool ok = parser.ParseList("[", "]", [&] {
+    const uint32_t begin = parser.Here();
+    const size_t before = ends.size();
+    const bool pair = parser.ParseList("[", "]", [&] {
+      auto end = parser.ExpectInteger("a node's number", 0, kMaxNode);
+      if (end) ends.push_back(*end);
+      return end.has_value();
+    });
+    if (pair && ends.size() != before + 2) {
+      parser.Error(parser.SpanFrom(begin), "an edge has two ends");
+      return false;
+    }
+    return pair;
+  });
+  if (!ok) return std::nullopt;
+  return Value(std::move(ends));
+}
+
+}  // namespace
+
+std::optional<Value> ParseArgument(support::ParserBase& parser, const Entry& entry,
+                                   const Arg& arg) {
   const std::string what = ArgWhat(entry, arg);
   switch (arg.kind) {
     case ArgKind::kInteger: {
@@ -88,6 +127,39 @@ std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry,
       }
       return Value(word->text);
     }
+    case ArgKind::kName: {
+      auto name = parser.ExpectName(what);
+      if (!name) return std::nullopt;
+      return Value(name->text);
+    }
+    case ArgKind::kPredicate: {
+      auto predicate = l3::ParseExpr(parser);
+      if (!predicate) return std::nullopt;
+      return Value(std::vector<l3::Expr>{std::move(*predicate)});
+    }
+    case ArgKind::kNames: {
+      std::vector<std::string> names;
+      const bool ok = parser.ParseList("[", "]", [&] {
+        auto name = parser.ExpectName("a name in " + what);
+        if (name) names.push_back(name->text);
+        return name.has_value();
+      });
+      if (!ok) return std::nullopt;
+      return Value(std::move(names));
+    }
+    case ArgKind::kEdges:
+      return ParseEdges(parser, entry, arg);
+    case ArgKind::kRecords: {
+      std::vector<Form> records;
+      const Entry* record = FindEntry(arg.family, "");
+      const bool ok = parser.ParseList("[", "]", [&] {
+        auto form = ParseRecord(parser, *record);
+        if (form) records.push_back(std::move(*form));
+        return form.has_value();
+      });
+      if (!ok) return std::nullopt;
+      return Value(std::move(records));
+    }
     case ArgKind::kForm: {
       support::ParserBase::Nesting nesting(parser);
       if (!nesting.ok()) return std::nullopt;
@@ -99,7 +171,11 @@ std::optional<Value> ParseValue(support::ParserBase& parser, const Entry& entry,
   return std::nullopt;
 }
 
-std::string PrintValue(const Value& value, const Arg& arg) {
+namespace {
+std::string PrintRecord(const Form& form, const Entry& record);
+}  // namespace
+
+std::string PrintArgument(const Value& value, const Arg& arg) {
   switch (arg.kind) {
     case ArgKind::kInteger:
       return support::PrintInteger(std::get<int64_t>(value));
@@ -108,18 +184,50 @@ std::string PrintValue(const Value& value, const Arg& arg) {
     case ArgKind::kBool:
       return std::get<bool>(value) ? "true" : "false";
     case ArgKind::kWord:
+    case ArgKind::kName:
       return std::get<std::string>(value);
     case ArgKind::kForm:
       return PrintForm(std::get<std::vector<Form>>(value).front(), arg.family);
+    case ArgKind::kPredicate:
+      return l3::PrintExpr(std::get<std::vector<l3::Expr>>(value).front());
+    case ArgKind::kNames:
+      return "[" + support::Join(std::get<std::vector<std::string>>(value)) + "]";
+    case ArgKind::kEdges: {
+      if (const auto* word = std::get_if<std::string>(&value)) return *word;
+      std::vector<std::string> pairs;
+      const auto& ends = std::get<std::vector<int64_t>>(value);
+      for (size_t i = 0; i + 1 < ends.size(); i += 2) {
+        pairs.push_back("[" + std::to_string(ends[i]) + ", " + std::to_string(ends[i + 1]) + "]");
+      }
+      return "[" + support::Join(pairs) + "]";
+    }
+    case ArgKind::kRecords: {
+      std::vector<std::string> records;
+      const Entry& record = *FindEntry(arg.family, "");
+      for (const Form& form : std::get<std::vector<Form>>(value)) {
+        records.push_back(PrintRecord(form, record));
+      }
+      return "[" + support::Join(records) + "]";
+    }
   }
   return {};
 }
 
-bool SameValue(const Value& a, const Value& b) {
+bool SameArgument(const Value& a, const Value& b) {
   if (a.index() != b.index()) return false;
   if (const auto* forms = std::get_if<std::vector<Form>>(&a)) {
     const auto& others = std::get<std::vector<Form>>(b);
     return std::equal(forms->begin(), forms->end(), others.begin(), others.end(), SameForm);
+  }
+  if (const auto* exprs = std::get_if<std::vector<l3::Expr>>(&a)) {
+    const auto& others = std::get<std::vector<l3::Expr>>(b);
+    return std::equal(exprs->begin(), exprs->end(), others.begin(), others.end(), l3::SameExpr);
+  }
+  if (const auto* names = std::get_if<std::vector<std::string>>(&a)) {
+    return *names == std::get<std::vector<std::string>>(b);
+  }
+  if (const auto* ends = std::get_if<std::vector<int64_t>>(&a)) {
+    return *ends == std::get<std::vector<int64_t>>(b);
   }
   if (const auto* i = std::get_if<int64_t>(&a)) return *i == std::get<int64_t>(b);
   if (const auto* d = std::get_if<double>(&a)) return *d == std::get<double>(b);
@@ -127,11 +235,13 @@ bool SameValue(const Value& a, const Value& b) {
   return std::get<std::string>(a) == std::get<std::string>(b);
 }
 
+namespace {
+
 // The arguments between the parentheses; `form.args` has one slot for each argument of the entry.
 bool ParseArguments(support::ParserBase& parser, const Entry& entry, Form& form,
-                    std::vector<bool>& given) {
+                    std::vector<bool>& given, const char* open = "(", const char* close = ")") {
   size_t next_positional = 0;
-  return parser.ParseList("(", ")", [&] {
+  return parser.ParseList(open, close, [&] {
     const uint32_t begin = parser.Here();
     size_t index = 0;
     if (auto label = parser.AcceptLabel()) {
@@ -170,12 +280,58 @@ bool ParseArguments(support::ParserBase& parser, const Entry& entry, Form& form,
       parser.Error(parser.SpanFrom(begin), ArgWhat(entry, entry.args[index]) + " is given twice");
       return false;
     }
-    auto value = ParseValue(parser, entry, entry.args[index]);
+    auto value = ParseArgument(parser, entry, entry.args[index]);
     if (!value) return false;
     given[index] = true;
     form.args[index] = std::move(*value);
     return true;
   });
+}
+
+// Fills in defaults; reports what is missing.
+bool Complete(support::ParserBase& parser, const Entry& entry, Form& form,
+              const std::vector<bool>& given) {
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    if (given[i]) continue;
+    const Arg& arg = entry.args[i];
+    if (!arg.fallback) {
+      parser
+          .Error(form.span,
+                 (entry.name.empty() ? "this" : entry.name) + " needs '" + arg.name + "'")
+          .Label(arg.kind == ArgKind::kWord ? "one of " + support::Join(arg.words) : "");
+      return false;
+    }
+    form.args[i] = *arg.fallback;
+  }
+  return true;
+}
+
+// `{ name: value, … }`
+std::optional<Form> ParseRecord(support::ParserBase& parser, const Entry& record) {
+  const uint32_t begin = parser.Here();
+  Form form;
+  form.args.resize(record.args.size());
+  std::vector<bool> given(record.args.size(), false);
+  if (!ParseArguments(parser, record, form, given, "{", "}")) return std::nullopt;
+  form.span = parser.SpanFrom(begin);
+  if (!Complete(parser, record, form, given)) return std::nullopt;
+  return form;
+}
+
+// All arguments but those that have their default, with labels.
+std::vector<std::string> PrintedArguments(const Form& form, const Entry& entry) {
+  std::vector<std::string> parts;
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    const Arg& arg = entry.args[i];
+    if (arg.fallback && SameArgument(*arg.fallback, form.args[i])) continue;
+    const std::string value = PrintArgument(form.args[i], arg);
+    parts.push_back(arg.positional ? value : arg.name + ": " + value);
+  }
+  return parts;
+}
+
+std::string PrintRecord(const Form& form, const Entry& record) {
+  return "{ " + support::Join(PrintedArguments(form, record)) + " }";
 }
 
 }  // namespace
@@ -184,8 +340,14 @@ std::string_view FamilyName(Family family) {
   switch (family) {
     case Family::kSample:
       return "sample method";
+    case Family::kInfer:
+      return "network";
+    case Family::kCurriculum:
+      return "stage of a curriculum";
     case Family::kLayer:
       return "layer";
+    case Family::kNorm:
+      return "norm";
     case Family::kBackward:
       return "backward method";
     case Family::kUpdate:
@@ -226,6 +388,40 @@ Arg Arg::Word(std::string name, std::vector<std::string> words) {
   arg.words = std::move(words);
   return arg;
 }
+Arg Arg::Name(std::string name) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kName;
+  return arg;
+}
+Arg Arg::Predicate(std::string name) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kPredicate;
+  arg.fallback = Value(std::vector<l3::Expr>{});
+  return arg;
+}
+Arg Arg::Edges(std::string name, std::vector<std::string> words) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kEdges;
+  arg.words = std::move(words);
+  return arg;
+}
+Arg Arg::NameList(std::string name) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kNames;
+  arg.fallback = Value(std::vector<std::string>{});
+  return arg;
+}
+Arg Arg::Records(std::string name, Family family) {
+  Arg arg;
+  arg.name = std::move(name);
+  arg.kind = ArgKind::kRecords;
+  arg.family = family;
+  return arg;
+}
 Arg Arg::Nested(std::string name, Family family) {
   Arg arg;
   arg.name = std::move(name);
@@ -244,8 +440,18 @@ const Entry* FindEntry(Family family, std::string_view name) {
   switch (family) {
     case Family::kSample:
       return among(SampleEntries());
-    case Family::kBackward:
-      return among(BackwardEntries());
+    case Family::kBackward: {
+      const BackwardEntry* backward = FindBackward(name);
+      return backward != nullptr ? &backward->form : nullptr;
+    }
+    case Family::kNorm:
+      return among(NormKinds());
+    case Family::kCurriculum:
+      return among(CurriculumEntries());
+    case Family::kInfer: {
+      const InferEntry* infer = FindInferMethod(name);
+      return infer != nullptr ? &infer->form : nullptr;
+    }
     case Family::kLayer: {
       const LayerEntry* layer = FindLayer(name);
       return layer != nullptr ? &layer->form : nullptr;
@@ -269,7 +475,15 @@ std::vector<std::string> EntryNames(Family family) {
       for (const Entry& e : SampleEntries()) names.push_back(e.name);
       break;
     case Family::kBackward:
-      for (const Entry& e : BackwardEntries()) names.push_back(e.name);
+      for (const BackwardEntry& e : AllBackwardMethods()) names.push_back(e.form.name);
+      break;
+    case Family::kNorm:
+      for (const Entry& e : NormKinds()) names.push_back(e.name);
+      break;
+    case Family::kCurriculum:
+      break;
+    case Family::kInfer:
+      for (const InferEntry& e : AllInferMethods()) names.push_back(e.form.name);
       break;
     case Family::kLayer:
       for (const LayerEntry& e : AllLayers()) {
@@ -353,34 +567,19 @@ std::optional<Form> ParseForm(support::ParserBase& parser, Family family) {
   std::vector<bool> given(entry->args.size(), false);
   if (parser.At("(") && !ParseArguments(parser, *entry, form, given)) return std::nullopt;
   form.span = parser.SpanFrom(name->span.begin);
-  for (size_t i = 0; i < entry->args.size(); ++i) {
-    if (given[i]) continue;
-    const Arg& arg = entry->args[i];
-    if (!arg.fallback) {
-      parser.Error(form.span, entry->name + " needs '" + arg.name + "'")
-          .Label(arg.kind == ArgKind::kWord ? "one of " + support::Join(arg.words) : "");
-      return std::nullopt;
-    }
-    form.args[i] = *arg.fallback;
-  }
+  if (!Complete(parser, *entry, form, given)) return std::nullopt;
   return form;
 }
 
 std::string PrintForm(const Form& form, Family family) {
   const Entry* entry = FindEntry(family, form.name);
-  std::vector<std::string> parts;
-  for (size_t i = 0; i < entry->args.size(); ++i) {
-    const Arg& arg = entry->args[i];
-    if (arg.fallback && SameValue(*arg.fallback, form.args[i])) continue;
-    const std::string value = PrintValue(form.args[i], arg);
-    parts.push_back(arg.positional ? value : arg.name + ": " + value);
-  }
+  const std::vector<std::string> parts = PrintedArguments(form, *entry);
   return parts.empty() ? form.name : form.name + "(" + support::Join(parts) + ")";
 }
 
 bool SameForm(const Form& a, const Form& b) {
   return a.name == b.name &&
-         std::equal(a.args.begin(), a.args.end(), b.args.begin(), b.args.end(), SameValue);
+         std::equal(a.args.begin(), a.args.end(), b.args.begin(), b.args.end(), SameArgument);
 }
 
 }  // namespace l3c::l2

@@ -17,10 +17,35 @@
 
 namespace l3c::l2 {
 
-enum class Family : uint8_t { kSample, kLayer, kBackward, kUpdate, kLoss };
+enum class Family : uint8_t {
+  kSample,
+  kInfer,
+  kLayer,
+  kNorm,
+  kBackward,
+  kUpdate,
+  kLoss,
+  kCurriculum,
+};
 std::string_view FamilyName(Family family);  // "sample method", "layer", …
 
-enum class ArgKind : uint8_t { kInteger, kReal, kBool, kWord, kForm };
+// A word is one of those listed, a name any identifier (of a layer, say).
+//   kPredicate  an expression, `until(…)` or `filter: …`
+//   kEdges      [[0, 1], …] or one of `words`
+//   kNames      [a, b]
+//   kRecords    [{ name: value, … }, …], each of the entry of `family` named ""
+enum class ArgKind : uint8_t {
+  kInteger,
+  kReal,
+  kBool,
+  kWord,
+  kName,
+  kForm,
+  kPredicate,
+  kEdges,
+  kNames,
+  kRecords
+};
 
 struct Arg {
   std::string name;
@@ -38,6 +63,11 @@ struct Arg {
   static Arg Real(std::string name, double min, double max);
   static Arg Flag(std::string name, bool fallback);
   static Arg Word(std::string name, std::vector<std::string> words);
+  static Arg Name(std::string name);
+  static Arg Predicate(std::string name);  // left out: none
+  static Arg Edges(std::string name, std::vector<std::string> words);
+  static Arg NameList(std::string name);  // left out: empty
+  static Arg Records(std::string name, Family family);
   static Arg Nested(std::string name, Family family);
   Arg Positional() && {
     positional = true;
@@ -76,6 +106,11 @@ Form MakeForm(const Entry& entry, std::vector<std::pair<std::string, Value>> arg
 // Reads `NAME(args)` or `NAME` of the family at the parser's position; reports and returns nothing
 // on error. `act(gelu)` is read as `gelu`.
 std::optional<Form> ParseForm(support::ParserBase& parser, Family family);
+
+// Reads the value of one argument, after its label; reports and returns nothing on error.
+std::optional<Value> ParseArgument(support::ParserBase& parser, const Entry& entry, const Arg& arg);
+std::string PrintArgument(const Value& value, const Arg& arg);
+bool SameArgument(const Value& a, const Value& b);
 
 // Canonical spelling: positional arguments, then named ones that differ from their defaults.
 std::string PrintForm(const Form& form, Family family);

@@ -1,41 +1,25 @@
 #include "layers/l2/layers.h"
 
-#include <stdexcept>
 #include <utility>
+
+#include "layers/l2/registry.h"
 
 namespace l3c::l2 {
 namespace {
 
-std::vector<LayerEntry>& Table() {
-  static std::vector<LayerEntry> table = [] {
-    std::vector<LayerEntry> all;
-    for (auto* family : {LinearLayers, NormLayers, ActivationLayers, SoftmaxLayers, JoinLayers}) {
-      for (LayerEntry& entry : family()) all.push_back(std::move(entry));
-    }
-    // Pointers into the table are handed out, so that registering must not move it.
-    all.reserve(256);
-    return all;
-  }();
+// A new layer is a line here and a file of its own.
+Registry<LayerEntry>& Table() {
+  static Registry<LayerEntry> table(
+      Family::kLayer,
+      {LinearLayers(), ConvLayers(), AttentionLayers(), NormLayers(), ActivationLayers(),
+       EmbedLayers(), PoolLayers(), DropoutLayers(), SoftmaxLayers(), TiedLayers(), JoinLayers()});
   return table;
 }
 
 }  // namespace
 
-const std::vector<LayerEntry>& AllLayers() { return Table(); }
-
-const LayerEntry* FindLayer(std::string_view name) {
-  for (const LayerEntry& entry : Table()) {
-    if (entry.form.name == name) return &entry;
-  }
-  return nullptr;
-}
-
-void RegisterLayer(LayerEntry entry) {
-  if (FindLayer(entry.form.name) != nullptr || IsReservedName(Family::kLayer, entry.form.name) ||
-      Table().size() == Table().capacity()) {
-    throw std::invalid_argument("layer '" + entry.form.name + "' cannot be registered");
-  }
-  Table().push_back(std::move(entry));
-}
+const std::deque<LayerEntry>& AllLayers() { return Table().all(); }
+const LayerEntry* FindLayer(std::string_view name) { return Table().Find(name); }
+void RegisterLayer(LayerEntry entry) { Table().Add(std::move(entry)); }
 
 }  // namespace l3c::l2

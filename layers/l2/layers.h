@@ -3,6 +3,7 @@
 // layer is one LayerEntry and its tests.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -38,6 +39,29 @@ struct LayerEntry {
                                std::span<const tensor::NodeId> operands,
                                std::span<const tensor::NodeId> parameters)>
       expand_log;
+  // Entries that draw random numbers in training: their meaning there, with a key (u64 []) of
+  // their own for each step. Null: `expand`.
+  std::function<tensor::NodeId(tensor::Graph& graph, const Form&,
+                               std::span<const tensor::NodeId> operands,
+                               std::span<const tensor::NodeId> parameters, tensor::NodeId key)>
+      expand_random;
+  // Entries that are flat almost everywhere: the same values with the slope of a surrogate
+  // ("identity", "clipped": backward_straight_through.cc). Null for all others.
+  std::function<tensor::NodeId(tensor::Graph& graph, const Form&,
+                               std::span<const tensor::NodeId> operands, const std::string& kind)>
+      expand_surrogate;
+  // Entries that read the parameters of another layer, which their first argument names, and have
+  // none of their own: the shape rule in place of `shape`.
+  std::function<std::optional<Shape>(const Form&, std::span<const Shape> operands,
+                                     std::span<const Parameter> borrowed, std::string* error)>
+      borrowed_shape;
+  // Whether position t of the first axis of the result depends on position t of the operands alone
+  // (null: elementwise entries do, others are taken not to), or on positions up to t.
+  std::function<bool(const Form&, std::span<const Shape>)> keeps_positions;
+  std::function<bool(const Form&, std::span<const Shape>)> is_causal;
+  // The random numbers are part of what it is: drawn in evaluation too, always the same there.
+  bool random_in_evaluation = false;
+  static constexpr int kAnyNumber = -1;
   int operand_count = 1;
   // Cannot be written: only sugar makes it (the join of a residual).
   bool hidden = false;
@@ -48,15 +72,24 @@ struct LayerEntry {
 };
 
 const LayerEntry* FindLayer(std::string_view name);
-const std::vector<LayerEntry>& AllLayers();  // in registration order
+const std::deque<LayerEntry>& AllLayers();  // in registration order
+// `shared(NAME)`: a second use of a layer, resolved when the graph is built.
+inline constexpr std::string_view kShared = "shared";
 // Adds a layer; its name must be new (std::invalid_argument). Call before modules are parsed.
 void RegisterLayer(LayerEntry entry);
 
 // The families, one file each.
 std::vector<LayerEntry> LinearLayers();      // layer_linear.cc: linear
-std::vector<LayerEntry> NormLayers();        // layer_norm.cc: norm(layer | rms)
-std::vector<LayerEntry> ActivationLayers();  // layer_activation.cc: relu gelu silu swish
+std::vector<LayerEntry> ConvLayers();        // layer_conv.cc: conv
+std::vector<LayerEntry> AttentionLayers();   // layer_attention.cc: attn
+const std::vector<Entry>& NormKinds();       // what norm(…) may be
+std::vector<LayerEntry> NormLayers();        // layer_norm.cc: norm(layer | rms | group(n))
+std::vector<LayerEntry> ActivationLayers();  // layer_activation.cc: relu gelu silu swish …
+std::vector<LayerEntry> EmbedLayers();       // layer_embed.cc: embed position
+std::vector<LayerEntry> PoolLayers();        // layer_pool.cc: pool
+std::vector<LayerEntry> DropoutLayers();     // layer_dropout.cc: dropout
 std::vector<LayerEntry> SoftmaxLayers();     // layer_softmax.cc: softmax
+std::vector<LayerEntry> TiedLayers();        // layer_tied.cc: tied shared
 std::vector<LayerEntry> JoinLayers();        // layer_join.cc: the join of a residual
 
 }  // namespace l3c::l2

@@ -1,22 +1,17 @@
 // The losses that a term of an L3 objective can mean, and how terms join into one number.
 //
-//   divergence(out, target)   ce(label_smoothing: s, ignore_index: i) | kl | mse | mae
-//   reconstruction(in, out)   mse | mae
+//   divergence(out, target)   ce | kl | error, of distributions; mse | mae | huber | bce
+//   reconstruction(in, out)   mse | mae | huber | bce
 //   norm(params | out, p)     fixed by the spec: (Σ|x|ᵖ)^(1/p); over all parameters, or per sample
 //   contrastive(a, p, n)      triplet(margin: m) | info_nce(temperature: t)
 //
 // A loss of samples gives one number a row; rows are joined as Σ mask·loss / Σ mask, where mask is
 // 0 on the rows that pad the last batch. The objective is Σ weight·term.
 //
-//   ce    −(1−s)·log p[label] − s/n·Σ log p          target: class index, or a distribution t:
-//         −Σ t̃ log p, t̃ = (1−s)t + s/n. log p is the log-softmax of the logits where the network
-//         ends in a softmax, so that no probability underflows. Rows whose label is ignore_index
-//         count nothing.
-//   kl    Σ t (log t − log p), 0 log 0 = 0           target: a distribution
-//   mse   mean of (out − target)²                    target: tensor or scalar
-//   mae   mean of |out − target|
+// The formula of each stands where it is defined: loss_*.cc.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -35,7 +30,7 @@ struct LossOperands {
   std::optional<tensor::NodeId> log_output;  // where the network ends in a distribution
   int64_t classes = 0;                       // of the output, when it is a distribution
   tensor::NodeId target = 0;
-  bool target_is_label = false;  // one class index a row
+  bool target_is_label = false;            // one class index a row
   std::optional<tensor::NodeId> negative;  // kContrast: the target is the positive
 };
 
@@ -55,10 +50,13 @@ struct LossEntry {
 };
 
 const LossEntry* FindLoss(std::string_view name);
-const std::vector<LossEntry>& AllLosses();
+const std::deque<LossEntry>& AllLosses();
 void RegisterLoss(LossEntry entry);  // as RegisterLayer
 
-std::vector<LossEntry> ContrastiveLosses();  // loss_contrastive.cc: triplet info_nce
+// The families, one file each.
+std::vector<LossEntry> CrossEntropyLosses();  // loss_cross_entropy.cc: ce kl error
+std::vector<LossEntry> DistanceLosses();      // loss_distance.cc: mse mae huber bce
+std::vector<LossEntry> ContrastiveLosses();   // loss_contrastive.cc: triplet info_nce
 
 // The loss that a term means when none is chosen: the first entry that accepts its target.
 Form DefaultLoss(TargetKind target);

@@ -6,7 +6,10 @@
 //            | "loss" ":" ( form | "[" NAME ":" form {"," NAME ":" form} "]" )
 //            | "phases" [":"] "[" phase {"," phase} "]" | "seed" ":" integer
 //   infer    = ("sequential" | "residual") "[" infer {"," infer} "]" | form
-//   phase    = NAME "(" ("epochs" | "steps") ":" n [, "eval" ":" n] [, "checkpoint" ":" n] ")"
+//            | NAME "(" [ label ":" ] ( infer | "[" infer {"," infer} "]" | value ) {"," …} ")"
+//                                                               infer_methods.h
+//   phase    = NAME "(" ("epochs" | "steps") ":" n [, "eval" ":" n] [, "checkpoint" ":" n]
+//                       [, "frozen" ":" "[" NAME {"," NAME} "]"] [, "update" ":" form] ")"
 //   form     = NAME [ "(" args ")" ]                             form.h
 //
 // sample, infer, backward and update are required; the rest has defaults.
@@ -20,6 +23,7 @@
 #include "layers/l2/expand.h"
 #include "layers/l2/form.h"
 #include "layers/l2/infer.h"
+#include "layers/l2/infer_methods.h"
 #include "layers/l2/inputs.h"
 #include "layers/l2/ir.h"
 #include "layers/l2/objective.h"
@@ -157,8 +161,21 @@ class MethodsParser {
       const bool ok = parser_.ParseList("(", ")", [&] {
         auto label = parser_.AcceptLabel();
         if (!label) {
-          parser_.ErrorExpected("'epochs:', 'steps:', 'eval:' or 'checkpoint:'");
+          parser_.ErrorExpected(
+              "'epochs:', 'steps:', 'eval:', 'checkpoint:', 'frozen:' or 'update:'");
           return false;
+        }
+        if (label->text == "frozen" || label->text == "update") {
+          if (!given.insert(label->text).second) {
+            parser_.Error(label->span, "'" + label->text + "' is given twice");
+            return false;
+          }
+          if (label->text == "update") return Read(Family::kUpdate, phase.update.emplace_back());
+          return parser_.ParseList("[", "]", [&] {
+            auto layer = parser_.ExpectName("the name of a layer, such as linear1");
+            if (layer) phase.frozen.push_back(layer->text);
+            return layer.has_value();
+          });
         }
         int64_t* field = label->text == "epochs"       ? &phase.epochs
                          : label->text == "steps"      ? &phase.steps
@@ -167,7 +184,7 @@ class MethodsParser {
                                                        : nullptr;
         if (field == nullptr) {
           parser_.ErrorUnknown("argument of a phase", *label,
-                               {"epochs", "steps", "eval", "checkpoint"});
+                               {"epochs", "steps", "eval", "checkpoint", "frozen", "update"});
           return false;
         }
         if (!given.insert(label->text).second) {
@@ -193,66 +210,135 @@ class MethodsParser {
   }
 
   bool ParseInfer() {
-    InferBuilder builder;
     InferForm form;
-    auto output = ParseInferForm(builder, builder.input(), form);
+    if (!ParseInferForm(form)) return false;
+    InferBuilder builder;
+    InferLowering lowering(builder, parser_.diagnostics());
+    const auto output = lowering.Lower(form, builder.input());
     if (!output) return false;
+    FileHatches(form);
     written_.methods.infer = builder.Finish(*output, std::move(form));
     return true;
   }
 
-  // The node that the form ends in, applied to `input`.
-  std::optional<uint32_t> ParseInferForm(InferBuilder& builder, uint32_t input, InferForm& form) {
+  // Annotations are filed under the layers' names, once these are known.
+  void FileHatches(InferForm& form) {
+    if (!form.hatches.empty()) hatches_.emplace_back(form.node, std::move(form.hatches));
+    for (InferForm& item : form.items) FileHatches(item);
+  }
+
+  bool ParseInferForm(InferForm& form) {
     ParserBase::Nesting nesting(parser_);
-    if (!nesting.ok()) return std::nullopt;
-    std::vector<support::EscapeHatch> hatches;
+    if (!nesting.ok()) return false;
     while (support::AtEscapeHatch(parser_)) {
       auto hatch = support::ParseEscapeHatch(parser_, "l2");
-      if (!hatch) return std::nullopt;
-      hatches.push_back(std::move(*hatch));
+      if (!hatch) return false;
+      form.hatches.push_back(std::move(*hatch));
     }
     const uint32_t begin = parser_.Here();
     const bool sequential = parser_.AtWord("sequential");
-    if (!sequential && !parser_.AtWord("residual")) {
+    const bool brackets = sequential || parser_.AtWord("residual");
+    const InferEntry* method =
+        brackets || !parser_.AtName() ? nullptr : FindInferMethod(parser_.Peek().text);
+    if (!brackets && method == nullptr) {
       auto layer = ParseForm(parser_, Family::kLayer);
-      if (!layer) return std::nullopt;
+      if (!layer) return false;
       form.kind = InferForm::Kind::kLayer;
       form.span = layer->span;
-      form.node = builder.Add(std::move(*layer), {input});
-      if (!hatches.empty()) hatches_.emplace_back(form.node, std::move(hatches));
-      return form.node;
+      form.written = {std::move(*layer)};
+      return true;
     }
-    if (!hatches.empty()) {
-      parser_.Error(hatches.front().span, "an annotation of the network stands before a layer")
+    if (!form.hatches.empty()) {
+      parser_.Error(form.hatches.front().span, "an annotation of the network stands before a layer")
           .Fix("move it before the layer that it is about");
-      return std::nullopt;
+      return false;
     }
     parser_.Next();
+    if (method != nullptr) return ParseCall(*method, begin, form);
     form.kind = sequential ? InferForm::Kind::kSequential : InferForm::Kind::kResidual;
     const bool parentheses = parser_.Accept("(");
-    uint32_t at = input;
     const Span opened = parser_.Peek().span;
-    const bool ok = parser_.ParseList("[", "]", [&] {
-      InferForm item;
-      auto end = ParseInferForm(builder, at, item);
-      if (!end) return false;
-      form.items.push_back(std::move(item));
-      at = sequential ? *end : builder.Add(Join(form.items.back().span), {at, *end});
-      return true;
-    });
-    if (!ok || (parentheses && !parser_.Expect(")"))) return std::nullopt;
+    if (!ParseItems(form) || (parentheses && !parser_.Expect(")"))) return false;
     form.span = parser_.SpanFrom(begin);
-    if (form.items.empty()) {
-      parser_.Error(opened, "a network needs at least one layer");
-      return std::nullopt;
-    }
-    return at;
+    if (!form.items.empty()) return true;
+    parser_.Error(opened, "a network needs at least one layer");
+    return false;
   }
 
-  static Form Join(Span span) {
-    Form form = MakeForm(FindLayer("add")->form, {});
-    form.span = span;
-    return form;
+  // `[infer, …]`, added to the items.
+  bool ParseItems(InferForm& form) {
+    return parser_.ParseList("[", "]", [&] {
+      InferForm item;
+      if (!ParseInferForm(item)) return false;
+      form.items.push_back(std::move(item));
+      return true;
+    });
+  }
+
+  // `NAME(part: infer, argument: value, …)`, after the name.
+  bool ParseCall(const InferEntry& method, uint32_t begin, InferForm& form) {
+    const Entry& entry = method.form;
+    form.kind = InferForm::Kind::kCall;
+    Form call;
+    call.name = entry.name;
+    call.args.resize(entry.args.size());
+    std::vector<InferForm> parts(method.parts.size());
+    std::set<std::string> given;
+    std::vector<std::string> names;
+    for (const InferPart& part : method.parts) names.push_back(part.label);
+    for (const Arg& arg : entry.args) names.push_back(arg.name);
+    const bool ok = parser_.ParseList("(", ")", [&] {
+      auto label = parser_.AcceptLabel();
+      // `steps: until(…)` and `until(…)` by itself.
+      if (parser_.AtWord("until")) label = Name{"until", parser_.Next().span};
+      if (!label) {
+        parser_.ErrorExpected("'" + support::Join(names, ":' or '") + ":'");
+        return false;
+      }
+      const size_t index =
+          static_cast<size_t>(std::find(names.begin(), names.end(), label->text) - names.begin());
+      if (index == names.size()) {
+        parser_.ErrorUnknown("argument of " + entry.name, *label, names);
+        return false;
+      }
+      if (!given.insert(label->text).second) {
+        parser_.Error(label->span, "'" + label->text + "' is given twice");
+        return false;
+      }
+      if (index >= method.parts.size()) {
+        const size_t arg = index - method.parts.size();
+        auto value = ParseArgument(parser_, entry, entry.args[arg]);
+        if (value) call.args[arg] = std::move(*value);
+        return value.has_value();
+      }
+      if (!method.parts[index].list) return ParseInferForm(parts[index]);
+      const Span opened = parser_.Peek().span;
+      if (!ParseItems(parts[index])) return false;
+      if (parts[index].items.size() >= 2) return true;
+      parser_.Error(opened, "the " + label->text + " of " + entry.name + " are at least two");
+      return false;
+    });
+    if (!ok) return false;
+    form.span = call.span = parser_.SpanFrom(begin);
+    for (size_t i = 0; i < names.size(); ++i) {
+      if (given.contains(names[i])) continue;
+      const bool part = i < method.parts.size();
+      if (!part && entry.args[i - method.parts.size()].fallback) {
+        call.args[i - method.parts.size()] = *entry.args[i - method.parts.size()].fallback;
+        continue;
+      }
+      parser_.Error(form.span, entry.name + " needs '" + names[i] + "'");
+      return false;
+    }
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (!method.parts[i].list) {
+        form.items.push_back(std::move(parts[i]));
+        continue;
+      }
+      for (InferForm& item : parts[i].items) form.items.push_back(std::move(item));
+    }
+    form.written = {std::move(call)};
+    return true;
   }
 
  public:

@@ -5,6 +5,7 @@
 
 #include "layers/l2/form.h"
 #include "layers/l2/infer.h"
+#include "layers/l2/infer_methods.h"
 #include "layers/l2/ir.h"
 #include "layers/l2/layers.h"
 #include "layers/l2/updates.h"
@@ -24,16 +25,12 @@ class InferPrinter {
 
   void Print() {
     const InferForm& form = methods_.infer.form;
-    if (form.kind == InferForm::Kind::kLayer) {
-      PrintHints(form);
-      out_.Line("infer: " + LayerText(form));
-    } else {
-      PrintBlock("infer: ", form, "");
-    }
+    PrintBlock("infer: ", form, "");
   }
 
  private:
   std::string LayerText(const InferForm& form) const {
+    if (!form.written.empty()) return PrintForm(form.written[0], Family::kLayer);
     return PrintForm(methods_.infer.nodes[form.node].form, Family::kLayer);
   }
 
@@ -53,6 +50,12 @@ class InferPrinter {
   // A line holds a layer that begins one and what follows it; lines that follow one another are
   // aligned in columns.
   void PrintBlock(const std::string& prefix, const InferForm& form, const std::string& suffix) {
+    if (form.kind == InferForm::Kind::kLayer) {
+      PrintHints(form);
+      out_.Line(prefix + LayerText(form) + suffix);
+      return;
+    }
+    if (form.kind == InferForm::Kind::kCall) return PrintCall(prefix, form, suffix);
     out_.Open(prefix + (form.kind == InferForm::Kind::kSequential ? "sequential [" : "residual ["));
     std::vector<std::vector<std::string>> rows;
     auto flush = [&] {
@@ -88,6 +91,39 @@ class InferPrinter {
     out_.Close("]" + suffix);
   }
 
+  // The parts, each in a block of its own, then the arguments on a line each.
+  void PrintCall(const std::string& prefix, const InferForm& form, const std::string& suffix) {
+    const Form& call = form.written[0];
+    const InferEntry& method = *FindInferMethod(call.name);
+    std::vector<std::string> args;
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      const Arg& arg = method.form.args[i];
+      if (arg.fallback && SameArgument(*arg.fallback, call.args[i])) continue;
+      const std::string value = PrintArgument(call.args[i], arg);
+      args.push_back(arg.kind == ArgKind::kPredicate ? arg.name + "(" + value + ")"
+                                                     : arg.name + ": " + value);
+    }
+    out_.Open(prefix + call.name + "(");
+    size_t next = 0;
+    for (size_t p = 0; p < method.parts.size(); ++p) {
+      const std::string comma = p + 1 < method.parts.size() || !args.empty() ? "," : "";
+      const std::string label = method.parts[p].label + ": ";
+      if (!method.parts[p].list) {
+        PrintBlock(label, form.items[next++], comma);
+        continue;
+      }
+      // The other parts take one item each.
+      const size_t end = form.items.size() - (method.parts.size() - 1 - p);
+      out_.Open(label + "[");
+      for (; next < end; ++next) PrintBlock("", form.items[next], next + 1 < end ? "," : "");
+      out_.Close("]" + comma);
+    }
+    for (size_t i = 0; i < args.size(); ++i) {
+      out_.Line(args[i] + (i + 1 < args.size() ? "," : ""));
+    }
+    out_.Close(")" + suffix);
+  }
+
   Printer& out_;
   const Methods& methods_;
 };
@@ -119,6 +155,10 @@ std::string PhaseText(const Phase& phase) {
   if (phase.eval_every != 1) args.push_back("eval: " + support::PrintInteger(phase.eval_every));
   if (phase.checkpoint_every != 1) {
     args.push_back("checkpoint: " + support::PrintInteger(phase.checkpoint_every));
+  }
+  if (!phase.frozen.empty()) args.push_back("frozen: [" + support::Join(phase.frozen) + "]");
+  if (!phase.update.empty()) {
+    args.push_back("update: " + PrintForm(phase.update[0], Family::kUpdate));
   }
   return phase.name + "(" + support::Join(args) + ")";
 }

@@ -1,19 +1,15 @@
 // The updates: how parameters move, given gradients.
 //
-//   sgd(lr, momentum: 0)          v ← momentum·v + g;  p ← p − lr·v        (no v when momentum is
-//   0) adam(lr, beta1, beta2, eps)   m ← β₁m + (1−β₁)g;  v ← β₂v + (1−β₂)g²
-//                                 p ← p − lr/(1−β₁ᵗ) · m / (√v/√(1−β₂ᵗ) + eps),  t = 1, 2, …
-//                                 (Kingma & Ba 2015, algorithm 1)
-//   schedule(warmup, decay, inner)  multiplies the learning rate of `inner` at step s = 0, 1, … by
-//                                 min((s+1)/warmup, 1) · decay(q),
-//                                 q = clamp((s − warmup)/max(total − warmup, 1), 0, 1),
-//                                 cosine ½(1+cos πq), linear 1−q, constant 1
-//   gradient_clip(max_norm, inner)  g ← g · max_norm / max(‖g‖₂, max_norm), ‖·‖ over all parameters
+//   leaves     sgd, adam, muon, lion               move the parameters
+//   wrappers   schedule, gradient_clip, ema        change what the inner update sees, or keep more
 //
-// Scalars that depend on the step are computed in f64 and rounded to f32 once: 1 − 0.999ᵗ loses
-// half its digits in f32.
+// The formula of each stands where it is defined: update_*.cc.
+//
+// Scalars that depend on the step are computed in f64 and rounded to the parameters' dtype once: 1
+// − 0.999ᵗ loses half its digits in f32.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <optional>
 #include <string>
@@ -40,21 +36,42 @@ struct UpdateStep {
   std::vector<tensor::NodeId> updated;
 };
 
+// What evaluation reads in place of a parameter: see UpdateEntry::evaluated.
+struct EvaluatedParameter {
+  tensor::Graph* graph = nullptr;
+  tensor::NodeId parameter = 0;
+  std::vector<tensor::NodeId> state;  // by role
+  tensor::NodeId completed = 0;       // f64 []
+};
+
 struct UpdateEntry {
   Entry form;
   // State kept for each parameter, by role ("m", "v"); same shape as the parameter, zero at first.
   std::function<std::vector<std::string>(const Form&)> state;
   // A leaf sets `updated`; a wrapper changes `factor` or `gradients` for its inner update.
   std::function<void(const Form&, UpdateStep&)> expand;
+  // Wrappers: what is left to do once `updated` is set; null: nothing.
+  std::function<void(const Form&, UpdateStep&)> after;
+  // Wrappers: what evaluation reads in place of a parameter; null: the parameter.
+  std::function<tensor::NodeId(const Form&, const EvaluatedParameter&)> evaluated;
   // Index of the argument that is the inner update; none for leaves.
   std::optional<size_t> inner;
 };
 
 const UpdateEntry* FindUpdate(std::string_view name);
-const std::vector<UpdateEntry>& AllUpdates();
+const std::deque<UpdateEntry>& AllUpdates();
 void RegisterUpdate(UpdateEntry entry);  // as RegisterLayer
+
+// One file each.
+UpdateEntry SgdUpdate();                    // update_sgd.cc
+UpdateEntry AdamUpdate();                   // update_adam.cc
+UpdateEntry LionUpdate();                   // update_lion.cc
+UpdateEntry MuonUpdate();                   // update_muon.cc
+std::vector<UpdateEntry> UpdateWrappers();  // update_wrappers.cc: schedule gradient_clip ema
 
 // The chain from the outermost form to the leaf.
 std::vector<const Form*> UpdateChain(const Form& update);
+// The link of the chain that has `evaluated`, or null.
+const Form* EvaluationUpdate(const Form& update);
 
 }  // namespace l3c::l2

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "layers/l2/backward.h"
 #include "layers/l2/estimate.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/infer.h"
@@ -13,6 +14,7 @@
 #include "layers/l2/updates.h"
 #include "layers/l3/domain.h"
 #include "layers/l3/verify.h"
+#include "layers/support/printer.h"
 #include "layers/support/units.h"
 
 namespace l3c::l2 {
@@ -56,7 +58,9 @@ class Verifier {
     for (size_t i = 1; ok && i < infer.nodes.size(); ++i) {
       const LayerNode& node = infer.nodes[i];
       ok = FindLayer(node.form.name) != nullptr &&
-           node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count);
+           (EntryOf(node).operand_count == LayerEntry::kAnyNumber ||
+            node.inputs.size() == static_cast<size_t>(EntryOf(node).operand_count)) &&
+           (!node.lender || (*node.lender < i && !infer.nodes[*node.lender].lender));
       // Operands before users: an order exists exactly when there is no cycle.
       for (uint32_t operand : node.inputs) ok = ok && operand < i;
     }
@@ -115,7 +119,14 @@ class Verifier {
       return;
     }
     const bool distribution = EntryOf(last).expand_log != nullptr;
-    if ((model_.out.kind == l3::Domain::Kind::kDist) == distribution) return;
+    if ((ClassesOf(model_.out) > 0) == distribution) {
+      if (!distribution || last.shape.back() == ClassesOf(model_.out)) return;
+      Error(Kind::kConsistency, last.form.span,
+            out + ", but the network ends in distributions over " +
+                PrintInteger(last.shape.back()) + " classes")
+          .With({model_.out_span, "declared here"});
+      return;
+    }
     if (distribution) {
       Error(Kind::kConsistency, last.form.span,
             out + ", but the network ends in " + last.form.name + ", which gives a distribution")
@@ -165,11 +176,41 @@ class Verifier {
           property.kind == Property::Kind::kLatencyBudget) {
         continue;
       }
+      if (property.kind == Property::Kind::kCausal ||
+          property.kind == Property::Kind::kAutoregressive) {
+        CheckCausal(property);
+        continue;
+      }
       Error(Kind::kConsistency, property.span,
             "no network of the layers supported now can be shown to be '" +
                 std::string(l3::PropertyName(property.kind)) + "'")
           .Label("not supported yet")
           .Fix("leave out the property");
+    }
+  }
+
+  // An autoregressive model is trained on sequences whose every position predicts the next, so it
+  // must be causal, and give a position for each that it reads.
+  void CheckCausal(const l3::Property& property) {
+    const InferGraph& infer = methods_.infer;
+    const std::string name(l3::PropertyName(property.kind));
+    const support::Note declared{property.span, "declared here"};
+    if (const auto leak = FirstAcausal(infer)) {
+      const LayerNode& node = infer.nodes[*leak];
+      Error(Kind::kConsistency, node.form.span,
+            "'" + node.form.name + "' lets a position see later ones, and the model is " + name)
+          .With(declared)
+          .Fix(node.form.name == "attn" ? "write 'causal: true'"
+                                        : "leave out the layer or the property");
+      return;
+    }
+    const Shape& first = infer.nodes[0].shape;
+    const Shape& last = infer.nodes[infer.output].shape;
+    if (first.empty() || last.empty() || first[0] != last[0]) {
+      Error(Kind::kConsistency, methods_.infer.form.span,
+            "the model is " + name + ", but the network turns " + tensor::ShapeToString(first) +
+                " into " + tensor::ShapeToString(last) + ": not a position for each position")
+          .With(declared);
     }
   }
 
@@ -190,14 +231,7 @@ class Verifier {
   }
 
   void CheckBackward() {
-    const Form& backward = methods_.backward;
-    if (backward.Word(0) == "forward") {
-      Error(Kind::kConsistency, backward.span,
-            "forward mode needs one pass for each of " +
-                PrintInteger(ParameterCount(methods_.infer)) + " parameters")
-          .Label("not supported for training")
-          .Fix("write autodiff(mode: reverse)");
-    }
+    l2::CheckBackward(methods_.backward, module_, methods_, diagnostics_);
     if (ParameterCount(methods_.infer) == 0) {
       Error(Kind::kConsistency, methods_.infer.form.span,
             "the network has no parameters, so there is nothing to differentiate for")
@@ -206,29 +240,36 @@ class Verifier {
   }
 
   void CheckUpdate() {
+    CheckUpdate(methods_.update);
+    for (const Phase& phase : methods_.phases) {
+      if (!phase.update.empty()) CheckUpdate(phase.update[0]);
+    }
+  }
+
+  void CheckUpdate(const Form& form) {
     const auto parameters = Parameters(methods_.infer);
     double elements = 0;
     for (const Parameter& p : parameters) {
       elements += static_cast<double>(tensor::NumElements(p.shape));
     }
     if (elements > static_cast<double>(kMaxParameters)) return;  // reported as its size
-    const UpdateGraph update = ExpandUpdate(methods_.update, parameters, 1);
+    const UpdateGraph update = ExpandUpdate(form, parameters, 1);
     for (const tensor::Output& output : update.graph.outputs()) {
       const auto before = update.graph.Find(output.name);
       if (before && update.graph.node(*before).shape == update.graph.node(output.node).shape &&
           update.graph.node(*before).dtype == update.graph.node(output.node).dtype) {
         continue;
       }
-      Error(Kind::kConsistency, methods_.update.span,
+      Error(Kind::kConsistency, form.span,
             "the update turns '" + output.name + "' into shape " +
                 tensor::ShapeToString(update.graph.node(output.node).shape));
     }
-    CheckRepeatedUpdate();
+    CheckRepeatedUpdate(form);
   }
 
   // Two schedules multiply, two clips clip twice: never meant.
-  void CheckRepeatedUpdate() {
-    const auto chain = UpdateChain(methods_.update);
+  void CheckRepeatedUpdate(const Form& form) {
+    const auto chain = UpdateChain(form);
     for (size_t i = 0; i < chain.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         if (chain[i]->name != chain[j]->name) continue;
@@ -265,6 +306,7 @@ class Verifier {
           .Fix("declare the fields in one data declaration");
       return;
     }
+    l2::CheckSample(methods_.sample, spec_, fields, diagnostics_);
     CheckTogether();
   }
 
@@ -282,13 +324,12 @@ class Verifier {
     if (!SameForm(first.sample, methods_.sample)) {
       differs("sample", methods_.sample.span, first.sample.span);
     }
-    const bool same_phases =
-        std::equal(first.phases.begin(), first.phases.end(), methods_.phases.begin(),
-                   methods_.phases.end(), [](const Phase& a, const Phase& b) {
-                     return a.name == b.name && a.epochs == b.epochs && a.steps == b.steps &&
-                            a.eval_every == b.eval_every &&
-                            a.checkpoint_every == b.checkpoint_every;
-                   });
+    const bool same_phases = std::equal(
+        first.phases.begin(), first.phases.end(), methods_.phases.begin(), methods_.phases.end(),
+        [](const Phase& a, const Phase& b) {
+          return a.name == b.name && a.epochs == b.epochs && a.steps == b.steps &&
+                 a.eval_every == b.eval_every && a.checkpoint_every == b.checkpoint_every;
+        });
     if (!same_phases) differs("phases", methods_.phases.front().span, first.phases.front().span);
     if (first.seed != methods_.seed) differs("seed", methods_.span, first.span);
   }
@@ -311,9 +352,55 @@ class Verifier {
           .Label("at most " + PrintInteger(kMaxTotalEpochs) + " epochs or " +
                  PrintInteger(kMaxTotalSteps) + " steps");
     }
+    for (const Phase& phase : methods_.phases) CheckFrozen(phase);
     if (methods_.phases.empty()) {
       Error(Kind::kResourceBound, methods_.span, "there are no phases, so training has no length")
           .Fix("add 'phases [ main(epochs: 10) ]'");
+    }
+  }
+
+  void CheckFrozen(const Phase& phase) {
+    if (phase.frozen.empty() && phase.update.empty()) return;
+    if (module_.methods.size() > 1) {
+      Error(Kind::kConsistency, phase.span,
+            "phase '" + phase.name + "' changes what is updated, but several models share it")
+          .Fix("write 'frozen' and 'update' only where there is one model");
+      return;
+    }
+    if (!phase.update.empty() && (EvaluationUpdate(phase.update[0]) == nullptr) !=
+                                     (EvaluationUpdate(methods_.update) == nullptr)) {
+      Error(Kind::kConsistency, phase.update[0].span,
+            "evaluation reads a running mean in one phase and not in another")
+          .With({methods_.update.span, "the method's update is here"})
+          .Fix("write ema in both, or in neither");
+    }
+    const InferGraph& infer = methods_.infer;
+    std::vector<std::string> learning;
+    for (uint32_t i = 1; i < infer.nodes.size(); ++i) {
+      if (!infer.nodes[i].lender && !ParametersOf(infer, i).empty()) {
+        learning.push_back(infer.nodes[i].name);
+      }
+    }
+    size_t frozen = 0;
+    for (const std::string& name : learning) {
+      frozen += std::count(phase.frozen.begin(), phase.frozen.end(), name) > 0 ? 1 : 0;
+    }
+    for (const std::string& name : phase.frozen) {
+      if (std::find(learning.begin(), learning.end(), name) != learning.end()) continue;
+      auto& diagnostic = Error(Kind::kSafety, phase.span,
+                               "there is no layer '" + name + "' with parameters to freeze");
+      const std::string close = support::ClosestMatch(name, learning);
+      if (!close.empty()) {
+        diagnostic.Fix("replace with '" + close + "'");
+      } else {
+        diagnostic.Label("layers: " + support::Join(learning));
+      }
+      return;
+    }
+    if (frozen == learning.size()) {
+      Error(Kind::kConsistency, phase.span,
+            "phase '" + phase.name + "' freezes every layer, so nothing is trained")
+          .Fix("leave a layer out of 'frozen'");
     }
   }
 

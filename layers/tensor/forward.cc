@@ -47,8 +47,15 @@ std::vector<NodeId> Forward::Run(std::span<const NodeId> outputs, std::span<cons
     seeded[wrt[i]] = true;
     tangent_[wrt[i]] = Sum(tangent_[wrt[i]], b_.Of(directions[i]));
   }
+  // Only what the outputs are computed from: a graph may hold the derivatives of earlier calls.
+  std::vector<bool> needed(forward_size);
+  for (NodeId id : outputs) needed[id] = true;
+  for (NodeId id = forward_size; id-- > 0;) {
+    if (!needed[id]) continue;
+    for (NodeId input : graph_.node(id).inputs) needed[input] = true;
+  }
   for (NodeId id = 0; id < forward_size; ++id) {
-    if (!IsFloat(graph_.node(id).dtype)) continue;
+    if (!needed[id] || !IsFloat(graph_.node(id).dtype)) continue;
     // A node that is moved itself also moves with its operands.
     const Tangent through = Visit(id);
     tangent_[id] = seeded[id] ? Sum(through, tangent_[id]) : through;

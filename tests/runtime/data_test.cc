@@ -290,6 +290,81 @@ TEST_F(DataTest, ShufflesEachEpochAnew) {
   EXPECT_EQ(sorted, all);
 }
 
+// Stored rows 0, 1, …, n − 1 of one byte, as a sampler hands them on.
+class SamplingTest : public ::testing::Test {
+ protected:
+  void Store(int rows) {
+    data_.samples = data_.stored = rows;
+    data_.fields = {{Stored::kU8, 1, 1, std::vector<std::byte>(static_cast<size_t>(rows))}};
+    for (int i = 0; i < rows; ++i) data_.fields[0].bytes[static_cast<size_t>(i)] = std::byte(i);
+  }
+  std::vector<int32_t> Batch(int64_t number, int64_t elements = 1) {
+    source_.fields[0].shape = elements == 1 ? tensor::Shape{} : tensor::Shape{elements};
+    Batches batches(sampler_, source_, data_);
+    std::vector<int32_t> rows(static_cast<size_t>(sampler_.batch * elements));
+    batches.Fill(number, 0, reinterpret_cast<std::byte*>(rows.data()));
+    return rows;
+  }
+
+  SplitData data_;
+  l0::DataSource source_{"d", "", {{"x", DType::kI32, {}, 0}}, {}};
+  l0::Sampler sampler_;
+};
+
+TEST_F(SamplingTest, WindowsAreConsecutiveRows) {
+  Store(10);
+  sampler_.kind = l0::SampleKind::kSequential;
+  sampler_.batch = 2;
+  sampler_.window = 4;
+  sampler_.stride = 3;
+  EXPECT_EQ(SamplesOf(sampler_, 10), 3);
+  EXPECT_EQ(RowsFor(sampler_, 3), 10);
+  EXPECT_EQ(Batch(0, 4), (std::vector<int32_t>{0, 1, 2, 3, 3, 4, 5, 6}));
+  EXPECT_EQ(Batch(1, 4), (std::vector<int32_t>{6, 7, 8, 9, 0, 0, 0, 0}));
+  // A field that is no window has the window's last row.
+  EXPECT_EQ(Batch(0), (std::vector<int32_t>{3, 6}));
+}
+
+TEST_F(SamplingTest, ABatchTakesEvenlyOfEachShard) {
+  Store(13);
+  sampler_.kind = l0::SampleKind::kEpochShuffle;
+  sampler_.batch = 6;
+  sampler_.shards = 3;
+  EXPECT_EQ(SamplesOf(sampler_, 13), 12);
+  std::vector<int32_t> seen;
+  for (int64_t b = 0; b < 2; ++b) {
+    const std::vector<int32_t> rows = Batch(b);
+    for (size_t i = 0; i < 6; ++i) EXPECT_EQ(rows[i] / 4, static_cast<int32_t>(i / 2));
+    seen.insert(seen.end(), rows.begin(), rows.end());
+  }
+  std::sort(seen.begin(), seen.end());
+  for (int32_t i = 0; i < 12; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i);
+}
+
+TEST_F(SamplingTest, ReplayDrawsFromTheLastRowsSeen) {
+  Store(100);
+  sampler_.kind = l0::SampleKind::kReplay;
+  sampler_.batch = 8;
+  sampler_.buffer = 20;
+  for (int32_t row : Batch(0)) EXPECT_LT(row, 8);
+  double mean = 0;
+  double recent = 0;
+  for (int64_t b = 4; b < 12; ++b) {
+    const auto newest = static_cast<int32_t>((b + 1) * 8 - 1);
+    sampler_.recent = false;
+    for (int32_t row : Batch(b)) {
+      EXPECT_LE(row, newest);
+      EXPECT_GT(row, newest - 20);
+      mean += newest - row;
+    }
+    sampler_.recent = true;
+    for (int32_t row : Batch(b)) recent += newest - row;
+  }
+  EXPECT_NEAR(mean / 64, 9.5, 2.5);
+  EXPECT_NEAR(recent / 64, 6.2, 2.5);
+  EXPECT_EQ(Batch(7), Batch(7));
+}
+
 TEST_F(DataTest, MakesSyntheticData) {
   const SplitData train = SyntheticSplit(source_, "train", 1000);
   const SplitData test = SyntheticSplit(source_, "test", 1000);

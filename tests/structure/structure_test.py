@@ -37,7 +37,7 @@ EXTENSIONS = {".h", ".cc"}
 # Words that only L3 and L2 (and the examples) may know.
 METHOD_WORDS = re.compile(
     r"\"linear\"|\blinear (layer|\()|\b(conv2?d?|attn|attention|layer_?norm|rms_?norm|relu|gelu|silu|swish|softmax|dropout|"
-    r"cross_?entropy|divergence|mse|sgd|adam\w*|muon|lion|kaiming|warm_?up|cosine)\b",
+    r"cross_?entropy|divergence|mse|huber|triplet|info_nce|reinforce|straight_?through|zeroth_?order|recurrent|mixture|diffusion|sgd|adam\w*|muon|lion|kaiming|warm_?up|cosine)\b",
     re.IGNORECASE,
 )
 

@@ -15,6 +15,7 @@
 #include "layers/l1/text.h"
 #include "layers/l1/verify.h"
 #include "layers/l2/lower.h"
+#include "layers/l2/methods.h"
 #include "layers/l2/verify.h"
 #include "layers/l3/inline.h"
 #include "layers/l3/parse.h"
@@ -66,7 +67,8 @@ const l1::SystemNode& ComputeNode(const l1::Program& program) {
 
 // Rows of each split that is there, told from the smallest field alone; the run checks all of them.
 // The status is that of the split "train".
-absl::Status CountRows(const l3::Data& data, const std::string& folder,
+// `window`: rows that make a sample, 0 for one.
+absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t window,
                        std::map<std::string, int64_t>& rows) {
   const auto smallest = std::min_element(
       data.fields.begin(), data.fields.end(), [](const l3::Field& a, const l3::Field& b) {
@@ -80,6 +82,9 @@ absl::Status CountRows(const l3::Data& data, const std::string& folder,
     field.field = smallest->name;
     field.dtype = l3::ExampleDType(smallest->domain);
     field.shape = l3::ExampleShape(smallest->domain);
+    if (window > 0 && !field.shape.empty() && field.shape[0] == window) {
+      field.shape.erase(field.shape.begin());
+    }
     source.fields.push_back(std::move(field));
   }
   absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train");
@@ -300,6 +305,8 @@ std::string Compilation::DataFolder(const std::string& name, const std::string& 
 }
 
 bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
+  const int64_t window =
+      l2_->methods.empty() ? 0 : l2::PlanOf(l2_->methods.front().sample).window;
   for (const l3::Data& declaration : l2_->spec.data) {
     l1::DatasetInfo info;
     const auto given = options_.data.find(declaration.name);
@@ -312,7 +319,7 @@ bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
       std::cerr << "note: data '" << declaration.name << "' is not at " << folder << "; planning for "
                 << kAssumedTrainRows << " samples (--data " << declaration.name << "=DIR)\n";
       info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
-    } else if (const absl::Status status = CountRows(declaration, folder, info.rows);
+    } else if (const absl::Status status = CountRows(declaration, folder, window, info.rows);
                !status.ok()) {
       return EnvironmentError(std::string(status.message()),
                               "pass --data " + declaration.name +
@@ -329,7 +336,7 @@ std::optional<int64_t> Compilation::TrainRows() const {
   if (data == nullptr) return {};
   std::map<std::string, int64_t> rows;
   const std::string folder = DataFolder(data->name, "data/" + data->name);
-  if (!CountRows(*data, folder, rows).ok()) return {};
+  if (!CountRows(*data, folder, /*window=*/0, rows).ok()) return {};
   return rows["train"];
 }
 

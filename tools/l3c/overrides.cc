@@ -45,7 +45,7 @@ bool Override(l0::Plan& plan, const RunLength& length) {
       if (op.kind == l0::InitKind::kNormal || op.kind == l0::InitKind::kUniform) op.seed = *length.seed;
     }
     for (l0::Sampler& sampler : plan.samplers) {
-      if (sampler.kind == l0::SampleKind::kEpochShuffle) sampler.seed = *length.seed;
+      if (sampler.kind != l0::SampleKind::kSequential) sampler.seed = *length.seed;
     }
   }
   if (!length.epochs && !length.steps) return true;

@@ -257,6 +257,11 @@ class Analyser {
       for (ValueId input : definition.inputs) queue_.push_back({item.context, input, item.map});
       return;
     }
+    if (definition.op == Op::kRandom) {
+      inlines(-1);
+      queue_.push_back({item.context, definition.inputs[0], IndexMap{}});
+      return;
+    }
     if (IsReduction(definition.op)) {
       if (first) {
         Reduce(item, definition, inlines);
@@ -410,12 +415,16 @@ class Analyser {
   }
 
   uint64_t ComputedAxes(const Entry& entry) const {
-    if (entry.hoisted) return candidate_.Find(0, entry.value)->computed_axes;
+    if (entry.hoisted) {
+      // Unmet in the kernel's own context where the bound on its size came first.
+      const Entry* own = candidate_.Find(0, entry.value);
+      return own != nullptr ? own->computed_axes : entry.axes;
+    }
     if (entry.inlines.empty()) return entry.axes;
     const Inline& way = entry.inlines.front();
     const Definition& d = table_.values[entry.value].definitions[way.definition];
     if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather ||
-        d.op == Op::kScatterAdd) {
+        d.op == Op::kScatterAdd || d.op == Op::kRandom) {
       return entry.axes;
     }
     uint64_t axes = 0;

@@ -245,7 +245,9 @@ class Chooser {
     switch (definition.op) {
       case Op::kInput:
       case Op::kMatmul:
+        return;
       case Op::kRandom:
+        Fact("unary", {number, v, in(0)});
         return;
       case Op::kScatterAdd:
         Fact("scatter", {number, v, in(0), in(1)});

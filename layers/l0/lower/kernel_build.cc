@@ -133,7 +133,7 @@ class Builder {
     return a.op == b.op && a.dtype == b.dtype && a.src == b.src && a.param == b.param &&
            a.index == b.index && a.dynamic_stride == b.dynamic_stride && a.guards == b.guards &&
            bits(a.number) == bits(b.number) && a.integer == b.integer && a.axis == b.axis &&
-           a.fold == b.fold && a.axes == b.axes;
+           a.fold == b.fold && a.axes == b.axes && a.custom == b.custom;
   }
 
   uint32_t Parameter(const Binding& binding, const Value& value, Access access) {
@@ -248,6 +248,8 @@ class Builder {
     } else if (IsReduction(d.op)) {
       needs.push_back({static_cast<uint32_t>(source.pass), d.inputs[0],
                        PassMap(frame, d, kernel_.contexts[source.pass])});
+    } else if (d.op == Op::kRandom) {
+      needs.push_back({frame.context, d.inputs[0], IndexMap{}});
     } else if (d.op == Op::kGather) {
       const size_t rank = table_.values[d.inputs[1]].shape.size();
       IndexMap at;
@@ -327,6 +329,12 @@ class Builder {
       uop.dynamic_stride =
           table.shape[0] == 0 ? 1 : tensor::NumElements(table.shape) / table.shape[0];
       uop.dynamic_extent = table.shape[0];
+      return Append(std::move(uop));
+    }
+    if (d.op == Op::kRandom) {
+      uop.op = UOp::kCustom;
+      uop.custom = std::string(kPhilox);
+      uop.src = {operands[0], EmitIndex(Flatten(frame.map, value.shape), DType::kI64)};
       return Append(std::move(uop));
     }
     uop.op = UopOf(d.op);

@@ -59,6 +59,12 @@ class Assembler {
       }
     }
     for (const l1::Metric& metric : program_.schedule.metrics) {
+      // Phases that differ in what they update report the same sums from graphs of their own.
+      const auto same = [&](const Metric& m) {
+        return m.name == metric.name && m.split == metric.split &&
+               m.numerator == metric.numerator && m.denominator == metric.denominator;
+      };
+      if (std::any_of(plan.metrics.begin(), plan.metrics.end(), same)) continue;
       plan.metrics.push_back(
           {metric.name, metric.split, metric.numerator, metric.denominator, metric.span});
     }
@@ -184,7 +190,13 @@ class Assembler {
     }
     sampler.split = step.sampling.split;
     sampler.kind = step.sampling.kind == l1::SampleKind::kEpochShuffle ? SampleKind::kEpochShuffle
+                   : step.sampling.kind == l1::SampleKind::kReplay     ? SampleKind::kReplay
                                                                        : SampleKind::kSequential;
+    sampler.window = step.sampling.window;
+    sampler.stride = step.sampling.stride;
+    sampler.shards = step.sampling.shards;
+    sampler.buffer = step.sampling.buffer;
+    sampler.recent = step.sampling.recent;
     sampler.batch = step.sampling.batch;
     sampler.samples = step.sampling.rows;
     sampler.drop_last = step.sampling.drop_last;

@@ -1,0 +1,162 @@
+// autodiff(mode, checkpoint): the exact gradient. reverse: one pass back through the graph.
+// forward: one pass for each element of the parameters, so only for a few of them (Griewank,
+// Walther 2008).
+//
+// checkpoint: [layers] names the layers whose results the backward pass may keep; every other value
+// that it needs is computed once more from those (and from the batch), which the tensor graph of L1
+// then says. Without a list everything is kept.
+#include <algorithm>
+
+#include "layers/l2/algebra.h"
+#include "layers/l2/backward.h"
+#include "layers/l2/infer.h"
+#include "layers/l2/layers.h"
+#include "layers/support/printer.h"
+#include "layers/support/units.h"
+#include "layers/tensor/forward.h"
+
+namespace l3c::l2 {
+namespace {
+
+using tensor::DType;
+using tensor::Graph;
+using tensor::NodeId;
+using tensor::Op;
+
+constexpr int64_t kMaxPasses = 64;
+
+void Check(const Form& form, const Module&, const Methods& methods,
+           support::Diagnostics& diagnostics) {
+  if (form.Word(0) == "forward" && ParameterCount(methods.infer) > kMaxPasses) {
+    diagnostics
+        .Error(support::Kind::kConsistency, form.span,
+               "forward mode needs one pass for each of " +
+                   support::PrintInteger(ParameterCount(methods.infer)) + " parameters")
+        .Label("at most " + support::PrintInteger(kMaxPasses))
+        .Fix("write autodiff(mode: reverse)");
+  }
+  if (form.Word(0) == "forward" && !form.Names(1).empty()) {
+    diagnostics
+        .Error(support::Kind::kConsistency, form.span,
+               "forward mode keeps nothing for a backward pass, so there is nothing to "
+               "checkpoint")
+        .Fix("leave out 'checkpoint'");
+  }
+  std::vector<std::string> layers;
+  for (size_t i = 1; i < methods.infer.nodes.size(); ++i) {
+    layers.push_back(methods.infer.nodes[i].name);
+  }
+  for (const std::string& name : form.Names(1)) {
+    if (std::find(layers.begin(), layers.end(), name) != layers.end()) continue;
+    auto& diagnostic = diagnostics.Error(support::Kind::kSafety, form.span,
+                                         "there is no layer '" + name + "' to keep");
+    const std::string close = support::ClosestMatch(name, layers);
+    if (!close.empty()) diagnostic.Fix("replace with '" + close + "'");
+  }
+  // A surrogate is what gives a flat layer a slope; without one its gradient is zero everywhere.
+  if (TakesSurrogates(methods.backward)) return;
+  for (size_t i = 1; i < methods.infer.nodes.size(); ++i) {
+    const LayerNode& node = methods.infer.nodes[i];
+    if (!EntryOf(node).expand_surrogate) continue;
+    diagnostics
+        .Error(
+            support::Kind::kConsistency, form.span,
+            "'" + node.form.name + "' is flat: its gradient is zero, and nothing before it learns")
+        .With({node.form.span, "the layer is here"})
+        .Fix("write straight_through(estimator: clipped)");
+    return;
+  }
+}
+
+// One at element i of the tensor, zero elsewhere.
+NodeId Unit(Graph& g, const Shape& shape, int64_t i, DType dtype) {
+  const int64_t n = tensor::NumElements(shape);
+  const NodeId index = Iota(g, {n}, 0, DType::kI64);
+  const NodeId at = Apply(g, "cmpeq", {index, g.Full(static_cast<double>(i), {n}, DType::kI64)});
+  return g.Reshape(g.Cast(at, dtype), shape);
+}
+
+std::vector<NodeId> Forward(BackwardGraph& to, const BackwardCall& call) {
+  std::vector<NodeId> done;
+  for (size_t p : call.parameters) {
+    const Shape shape = to.parameters()[p].shape;
+    std::vector<NodeId> elements;
+    for (int64_t i = 0; i < tensor::NumElements(shape); ++i) {
+      std::vector<NodeId> held = {Unit(to.graph(), shape, i, DType::kF32)};
+      to.Settle({&held, &elements, &done});
+      const auto tangents = tensor::ForwardDifferentiate(to.graph(), std::vector{to.loss()},
+                                                         std::vector{to.parameter(p)}, held);
+      elements.push_back(to.graph().Reshape(tangents.nodes[0], {1}));
+    }
+    const NodeId joined = Concatenate(to.graph(), elements, 0);
+    done.push_back(to.graph().Reshape(joined, shape));
+  }
+  to.Settle({&done});
+  return done;
+}
+
+// Values of the forward pass that the backward pass reads but may not keep are computed again.
+std::vector<NodeId> Recompute(BackwardGraph& to, const BackwardCall& call, size_t forward_size,
+                              std::vector<NodeId> gradients) {
+  Graph& g = to.graph();
+  const BackwardGraph::Network& network = to.network(call.model);
+  std::vector<bool> kept(forward_size);
+  for (NodeId id = 0; id < forward_size; ++id) {
+    const Op op = g.node(id).op;
+    kept[id] = op == Op::kInput || op == Op::kConst;
+  }
+  for (size_t i = 0; i < network.values.size(); ++i) {
+    const auto& names = call.form->Names(1);
+    const std::string& name = call.methods->infer.nodes[i].name;
+    if (i == 0 || std::find(names.begin(), names.end(), name) != names.end()) {
+      kept[network.values[i]] = true;
+    }
+  }
+  // A second copy of the forward values that are not kept, then of the backward pass over them.
+  std::vector<NodeId> copy(g.size());
+  const size_t size = g.size();
+  std::vector<bool> needed(size);
+  for (NodeId id : gradients) needed[id] = true;
+  for (NodeId id = static_cast<NodeId>(size); id-- > 0;) {
+    if (!needed[id] || (id < forward_size && kept[id])) continue;
+    for (NodeId input : g.node(id).inputs) needed[input] = true;
+  }
+  for (NodeId id = 0; id < size; ++id) {
+    copy[id] = id;
+    if (!needed[id] || (id < forward_size && kept[id])) continue;
+    const tensor::Node node = g.node(id);
+    if (node.inputs.empty()) continue;
+    std::vector<NodeId> inputs;
+    for (NodeId input : node.inputs) inputs.push_back(copy[input]);
+    std::string name = node.name.empty() ? std::string() : node.name + "_again";
+    if (id >= forward_size || g.Find(name)) name.clear();
+    copy[id] = g.Add(node.op, std::move(inputs), node.attr, name, node.span);
+  }
+  for (NodeId& id : gradients) id = copy[id];
+  return gradients;
+}
+
+std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
+  if (call.form->Word(0) == "forward") return Forward(to, call);
+  std::vector<NodeId> wrt;
+  for (size_t p : call.parameters) wrt.push_back(to.parameter(p));
+  to.Settle({&wrt});
+  const size_t forward_size = to.graph().size();
+  std::vector<NodeId> gradients = to.Differentiate(to.loss(), wrt);
+  if (call.form->Names(1).empty()) return gradients;
+  return Recompute(to, call, forward_size, std::move(gradients));
+}
+
+}  // namespace
+
+BackwardEntry AutodiffBackward() {
+  BackwardEntry autodiff;
+  autodiff.form = {"autodiff",
+                   {Arg::Word("mode", {"reverse", "forward"}), Arg::NameList("checkpoint")},
+                   "exact gradients of the graph"};
+  autodiff.check = Check;
+  autodiff.direct = Direct;
+  return autodiff;
+}
+
+}  // namespace l3c::l2

@@ -1,0 +1,393 @@
+// Infer, backward and sample methods against what they are defined to be, in f64.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "layers/l2/backward.h"
+#include "layers/l2/expand.h"
+#include "layers/l2/infer.h"
+#include "layers/l2/methods.h"
+#include "layers/tensor/interpreter.h"
+#include "layers/tensor/philox.h"
+#include "tests/layers/l2/testing.h"
+
+namespace l3c::l2 {
+namespace {
+
+using tensor::Array;
+using tensor::DType;
+using tensor::Graph;
+using tensor::NodeId;
+using testing::Errors;
+using testing::Read;
+using Numbers = std::vector<double>;
+
+std::string Program(const std::string& x, const std::string& y, const std::string& out,
+                    const std::string& methods) {
+  return "data d {\n    x : " + x + "\n    y : " + y +
+         "\n}\nmodel m {\n    in:  d.x\n    out: " + out +
+         "\n    properties: []\n}\nloss l {\n    fit: divergence(m.out, d.y), weight: 1.0\n"
+         "    combine: weighted_sum\n}\ngoal: minimize(l)\nmethods for m {\n" +
+         methods + "\n}\n";
+}
+
+std::string Lines(const std::string& infer, const std::string& backward = "autodiff(mode: reverse)",
+                  const std::string& more = "",
+                  const std::string& sample = "epoch_shuffle(batch: 3)") {
+  return "sample: " + sample + "\ninfer: " + infer + "\nbackward: " + backward +
+         "\nupdate: sgd(lr: 0.1)\n" + more;
+}
+
+// Values for a graph's inputs: normal numbers from their names, labels 0, 1, 2, …, all rows real.
+std::vector<Array> Inputs(const Graph& g, int64_t step) {
+  std::vector<Array> all;
+  for (NodeId id : g.inputs()) {
+    const tensor::Node& node = g.node(id);
+    Array a = Array::Zeros(node.dtype, node.shape);
+    if (node.name == "step") a.ints = {step};
+    if (!tensor::IsFloat(node.dtype) && node.name != "step")
+      std::iota(a.ints.begin(), a.ints.end(), 0);
+    uint64_t key = 7;
+    for (char c : node.name) key = key * 31 + static_cast<unsigned char>(c);
+    tensor::PhiloxStream random(key);
+    for (double& v : a.floats) v = node.name == "mask" ? 1 : 0.7 * random.NextNormal();
+    all.push_back(std::move(a));
+  }
+  return all;
+}
+
+Numbers Evaluate(const Graph& g, NodeId node, int64_t step = 0) {
+  return tensor::EvaluateNodes(g, Inputs(g, step), std::vector{node}, tensor::Precision::kOracle)[0]
+      .floats;
+}
+
+Numbers Input(const Graph& g, const std::string& name) {
+  const auto values = Inputs(g, 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (g.node(g.inputs()[i]).name == name) return values[i].floats;
+  }
+  ADD_FAILURE() << "no input " << name;
+  return {};
+}
+
+void ExpectNear(const Numbers& found, const Numbers& expected, double tolerance = 2e-6) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], tolerance) << i;
+}
+
+// x·W + b for one row.
+Numbers Linear(const Numbers& x, const Numbers& w, const Numbers& b) {
+  Numbers y = b;
+  for (size_t o = 0; o < b.size(); ++o) {
+    for (size_t i = 0; i < x.size(); ++i) y[o] += x[i] * w[i * b.size() + o];
+  }
+  return y;
+}
+
+TEST(L2Infer, ARecurrenceIsItsCellAtEveryElementWithOneSetOfWeights) {
+  const Module module =
+      Read(Program("sequence(scalar(f32), 4)", "tensor(f32, [2])", "tensor(f32, [2])",
+                   Lines("recurrent(cell: sequential [ linear(3, 2), tanh ], steps: 4)")));
+  const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
+  ASSERT_EQ(f.parameters.size(), 2u);
+  const Numbers x = Input(f.graph, "x");
+  const Numbers w = Input(f.graph, "linear1_weight");
+  const Numbers b = Input(f.graph, "linear1_bias");
+  Numbers expected;
+  for (size_t row = 0; row < 3; ++row) {
+    Numbers state = {0, 0};
+    for (size_t t = 0; t < 4; ++t) {
+      state = Linear({x[4 * row + t], state[0], state[1]}, w, b);
+      for (double& s : state) s = std::tanh(s);
+    }
+    expected.insert(expected.end(), state.begin(), state.end());
+  }
+  ExpectNear(Evaluate(f.graph, f.output), expected);
+}
+
+TEST(L2Infer, UntilKeepsARowFromTheStepAtWhichItHolds) {
+  const Module module =
+      Read(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])",
+                   Lines("recurrent(cell: linear(2, 2), until(norm(state) > 1.5 || step >= 5))")));
+  const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
+  const Numbers x = Input(f.graph, "x");
+  const Numbers w = Input(f.graph, "linear1_weight");
+  const Numbers b = Input(f.graph, "linear1_bias");
+  Numbers expected;
+  for (size_t row = 0; row < 3; ++row) {
+    Numbers state = {x[2 * row], x[2 * row + 1]};
+    for (int t = 0; t < 5 && std::hypot(state[0], state[1]) <= 1.5; ++t)
+      state = Linear(state, w, b);
+    expected.insert(expected.end(), state.begin(), state.end());
+  }
+  ExpectNear(Evaluate(f.graph, f.output), expected);
+}
+
+TEST(L2Infer, AMixtureIsTheSumOfItsExpertsByTheGate) {
+  const Module module = Read(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])",
+                                     Lines("mixture(experts: [linear(2, 2), linear(2, 2)], gate: "
+                                           "sequential [ linear(2, 2), softmax ])")));
+  const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
+  const Numbers x = Input(f.graph, "x");
+  auto layer = [&](const std::string& name, const Numbers& row) {
+    return Linear(row, Input(f.graph, name + "_weight"), Input(f.graph, name + "_bias"));
+  };
+  Numbers expected;
+  for (size_t i = 0; i < 3; ++i) {
+    const Numbers row = {x[2 * i], x[2 * i + 1]};
+    const Numbers gate = layer("linear3", row);
+    const double share = 1 / (1 + std::exp(gate[1] - gate[0]));
+    for (size_t o = 0; o < 2; ++o) {
+      expected.push_back(share * layer("linear1", row)[o] + (1 - share) * layer("linear2", row)[o]);
+    }
+  }
+  ExpectNear(Evaluate(f.graph, f.output), expected);
+}
+
+TEST(L2Infer, AGraphTakesTheMeanOverNeighbours) {
+  auto output = [](const std::string& edges) {
+    const Module module =
+        Read(Program("tensor(f32, [4, 2])", "tensor(f32, [4, 1])", "tensor(f32, [4, 1])",
+                     Lines("graph(nodes: linear(2, 1), edges: " + edges + ")")));
+    const ForwardGraph f = ExpandForward(module, module.methods[0], 3);
+    return Evaluate(f.graph, f.output);
+  };
+  EXPECT_EQ(output("ring"), output("[[0, 1], [1, 2], [2, 3], [3, 0]]"));
+  EXPECT_EQ(output("chain"), output("[[0, 1], [1, 2], [3, 2]]"));
+  EXPECT_EQ(output("full"), output("[[0, 1], [0, 2], [0, 3], [1, 2], [1, 3], [2, 3]]"));
+  EXPECT_NE(output("ring"), output("chain"));
+}
+
+TEST(L2Infer, DiffusionDrawsAnotherNoiseInEveryStepAndTheSameForASeed) {
+  const Module module =
+      Read(Program("tensor(f32, [3])", "tensor(f32, [3])", "tensor(f32, [3])",
+                   Lines("diffusion_chain(denoiser: linear(4, 3), steps: 10, noise: linear)")));
+  const ForwardGraph f = ExpandForward(module, module.methods[0], 3, {true, 5});
+  EXPECT_EQ(Evaluate(f.graph, f.loss, 1), Evaluate(f.graph, f.loss, 1));
+  EXPECT_NE(Evaluate(f.graph, f.loss, 1), Evaluate(f.graph, f.loss, 2));
+  const ForwardGraph other = ExpandForward(module, module.methods[0], 3, {true, 6});
+  EXPECT_NE(Evaluate(f.graph, f.loss, 1), Evaluate(other.graph, other.loss, 1));
+  const ForwardGraph evaluation = ExpandForward(module, module.methods[0], 3);
+  EXPECT_FALSE(evaluation.step.has_value());
+}
+
+TEST(L2Infer, DropoutKeepsTheMeanAndIsTheSameWhenComputedAgain) {
+  const Module module = Read(Program("tensor(f32, [2000])", "tensor(f32, [1])", "tensor(f32, [1])",
+                                     Lines("sequential [ dropout(0.25), linear(2000, 1) ]")));
+  const ForwardGraph f = ExpandForward(module, module.methods[0], 3, {true, 0});
+  const NodeId dropped = *f.graph.Find("dropout1");
+  const Numbers y = Evaluate(f.graph, dropped, 3);
+  EXPECT_EQ(y, Evaluate(f.graph, dropped, 3));
+  EXPECT_NE(y, Evaluate(f.graph, dropped, 4));
+  const Numbers x = Input(f.graph, "x");
+  int zeros = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    zeros += y[i] == 0 ? 1 : 0;
+    if (y[i] != 0) EXPECT_NEAR(y[i], x[i] / 0.75, 1e-6);
+  }
+  EXPECT_NEAR(zeros, 1500, 120);
+}
+
+// ---- Backward -----------------------------------------------------------------------------------
+
+// The directions of all parameters, joined, averaged over `steps` steps.
+Numbers Directions(const std::string& text, int steps = 1) {
+  const Module module = Read(text);
+  if (module.methods.empty()) return {};
+  const Methods& methods = module.methods[0];
+  const ForwardGraph f = ExpandForward(module, methods, 3, {true, 11});
+  BackwardGraph backward(f, 0, 11, 100);
+  BackwardCall call{&methods.backward, &methods, 0, f.turns[0].parameters};
+  std::vector<NodeId> nodes = FindBackward(methods.backward.name)->direct(backward, call);
+  Numbers sum;
+  for (int step = 0; step < steps; ++step) {
+    const auto found = tensor::EvaluateNodes(backward.graph(), Inputs(backward.graph(), step),
+                                             nodes, tensor::Precision::kOracle);
+    size_t at = 0;
+    for (const Array& array : found) {
+      for (double v : array.floats) {
+        if (step == 0) sum.push_back(0);
+        sum[at++] += v / steps;
+      }
+    }
+  }
+  return sum;
+}
+
+double Cosine(const Numbers& a, const Numbers& b) {
+  return std::inner_product(a.begin(), a.end(), b.begin(), 0.0) /
+         std::sqrt(std::inner_product(a.begin(), a.end(), a.begin(), 0.0) *
+                   std::inner_product(b.begin(), b.end(), b.begin(), 0.0));
+}
+
+std::string Regression(
+    const std::string& backward,
+    const std::string& infer = "sequential [ linear(4, 5), tanh, linear(5, 2) ]") {
+  return Program("tensor(f32, [4])", "tensor(f32, [2])", "tensor(f32, [2])",
+                 Lines(infer, backward));
+}
+std::string Classes(const std::string& backward, const std::string& more = "") {
+  return Program("tensor(f32, [4])", "scalar(u8)", "dist(3)",
+                 Lines("sequential [ linear(4, 5), tanh, linear(5, 3), softmax ]", backward, more));
+}
+
+TEST(L2Backward, ForwardModeAndCheckpointsGiveTheGradientOfReverseMode) {
+  const Numbers reverse = Directions(Regression("autodiff(mode: reverse)"));
+  ExpectNear(Directions(Regression("autodiff(mode: forward)")), reverse);
+  ExpectNear(Directions(Regression("autodiff(mode: reverse, checkpoint: [linear1])")), reverse);
+  ExpectNear(Directions(Regression("autodiff(mode: reverse, checkpoint: [tanh1])")), reverse);
+}
+
+TEST(L2Backward, CheckpointsComputeValuesAgain) {
+  auto size = [](const std::string& text) {
+    const Module module = Read(text);
+    const Methods& methods = module.methods[0];
+    const ForwardGraph f = ExpandForward(module, methods, 3, {true, 11});
+    BackwardGraph backward(f, 0, 11, 100);
+    FindBackward("autodiff")->direct(backward, {&methods.backward, &methods, 0, {0, 1, 2, 3}});
+    return std::pair(backward.graph().Find("tanh1_again").has_value(), backward.graph().size());
+  };
+  EXPECT_FALSE(size(Regression("autodiff(mode: reverse)")).first);
+  EXPECT_TRUE(size(Regression("autodiff(mode: reverse, checkpoint: [linear1])")).first);
+}
+
+TEST(L2Backward, DfaIsExactInTheLastStageAndFollowsTheGradientBefore) {
+  const Numbers exact = Directions(Regression("autodiff(mode: reverse)"));
+  const Numbers fed = Directions(Regression("dfa(feedback_dim: 3)"));
+  ASSERT_EQ(exact.size(), fed.size());
+  // Weight and bias of the first stage come first.
+  ExpectNear(Numbers(fed.begin() + 25, fed.end()), Numbers(exact.begin() + 25, exact.end()));
+  EXPECT_NE(Numbers(fed.begin(), fed.begin() + 25), Numbers(exact.begin(), exact.begin() + 25));
+}
+
+TEST(L2Backward, DirectionsFromLossesFollowTheGradient) {
+  const Numbers exact = Directions(Regression("autodiff(mode: reverse)"));
+  EXPECT_GT(Cosine(Directions(Regression("zeroth_order(samples: 8, sigma: 0.01)"), 12), exact),
+            0.8);
+  for (const char* selection : {"all", "rank", "top"}) {
+    const std::string form =
+        std::string("evolution(pop: 16, sigma: 0.01, selection: ") + selection + ")";
+    EXPECT_GT(Cosine(Directions(Regression(form), 12), exact), 0.6) << selection;
+  }
+}
+
+// E over samples of (error of the sample)·∇log p is the gradient of the expected error.
+TEST(L2Backward, ReinforceFollowsTheGradientOfTheExpectedLoss) {
+  const Numbers exact = Directions(Classes("autodiff(mode: reverse)", "loss: error\n"));
+  EXPECT_GT(Cosine(Directions(Classes("reinforce(baseline: none)", "loss: error\n"), 150), exact),
+            0.6);
+  EXPECT_GT(Cosine(Directions(Classes("reinforce(baseline: mean)", "loss: error\n"), 150), exact),
+            0.6);
+}
+
+TEST(L2Backward, AHybridIsTheBlend) {
+  const Numbers exact = Directions(Regression("autodiff(mode: reverse)"));
+  const Numbers half = Directions(
+      Regression("hybrid(primary: autodiff(mode: reverse), aux: autodiff(mode: forward))"));
+  ExpectNear(half, exact);
+  // At step 0 of a linear blend, the auxiliary method alone.
+  ExpectNear(Directions(Regression("hybrid(primary: zeroth_order(samples: 1, sigma: 1), aux: "
+                                   "autodiff(mode: reverse), blend: linear)")),
+             exact);
+}
+
+TEST(L2Backward, StraightThroughGivesAFlatLayerASlope) {
+  const std::string infer = "sequential [ linear(4, 5), sign, linear(5, 2) ]";
+  const Numbers through = Directions(Regression("straight_through(estimator: identity)", infer));
+  double first_stage = 0;
+  for (size_t i = 0; i < 25; ++i) first_stage += std::abs(through[i]);
+  EXPECT_GT(first_stage, 0.1);
+  // The forward pass is that of sign.
+  const Module module = Read(Regression("straight_through(estimator: clipped)", infer));
+  const ForwardGraph training = ExpandForward(module, module.methods[0], 3, {true, 0});
+  const ForwardGraph evaluation = ExpandForward(module, module.methods[0], 3);
+  EXPECT_EQ(Evaluate(training.graph, training.loss), Evaluate(evaluation.graph, evaluation.loss));
+}
+
+TEST(L2Backward, WhatAMethodCannotHandleIsRefusedWithAWayOut) {
+  auto expect = [](const std::string& text, const std::string& part) {
+    const std::string found = Errors(text);
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+    EXPECT_NE(found.find("fix:"), std::string::npos) << found;
+  };
+  const std::string wide = "sequential [ linear(4, 50), tanh, linear(50, 2) ]";
+  expect(Regression("autodiff(mode: forward)", wide), "forward mode needs one pass");
+  expect(Regression("autodiff(mode: reverse, checkpoint: [linear9])"), "no layer 'linear9'");
+  expect(Regression("autodiff(mode: reverse)", "sequential [ linear(4, 5), sign, linear(5, 2) ]"),
+         "flat");
+  expect(Regression("straight_through(estimator: clipped)"), "no flat layer");
+  expect(Regression("dfa(feedback_dim: 2)", "linear(4, 2)"), "no hidden stage");
+  expect(
+      Regression("dfa(feedback_dim: 2)", "sequential [ residual [ linear(4, 4) ], linear(4, 2) ]"),
+      "no chain");
+  expect(Regression("reinforce(baseline: mean)"), "draws a class");
+  expect(Classes("reinforce(baseline: mean)"), "infinite");
+  expect(Regression("evolution(pop: 7, sigma: 0.1)"), "odd");
+}
+
+// ---- Sampling -----------------------------------------------------------------------------------
+
+TEST(L2Sample, ACurriculumCountsTheRowsOfItsStage) {
+  const std::string methods =
+      Lines("linear(2, 2)", "autodiff(mode: reverse)", "",
+            "curriculum([{ filter: max(d.x) < 0.2, duration: 2 }, { filter: "
+            "max(d.x) >= 0.2 && max(d.x) < 9, duration: 1 }], batch: 6)");
+  const Module module =
+      Read(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])", methods));
+  const ForwardGraph f = ExpandForward(module, module.methods[0], 6, {true, 0});
+  const Numbers x = Input(f.graph, "x");
+  Numbers easy, hard;
+  for (size_t row = 0; row < 6; ++row) {
+    const bool is_easy = std::max(x[2 * row], x[2 * row + 1]) < 0.2;
+    easy.push_back(is_easy ? 1 : 0);
+    hard.push_back(is_easy ? 0 : 1);
+  }
+  EXPECT_EQ(Evaluate(f.graph, f.row_weight, 0), easy);
+  EXPECT_EQ(Evaluate(f.graph, f.row_weight, 1), easy);
+  EXPECT_EQ(Evaluate(f.graph, f.row_weight, 2), hard);
+  EXPECT_EQ(Evaluate(f.graph, f.row_weight, 3), Numbers(6, 1));
+}
+
+TEST(L2Sample, WhatCannotBeDrawnIsRefusedWithAWayOut) {
+  auto expect = [](const std::string& sample, const std::string& part) {
+    const std::string found =
+        Errors(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])",
+                       Lines("linear(2, 2)", "autodiff(mode: reverse)", "", sample)));
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+    EXPECT_NE(found.find("fix:"), std::string::npos) << found;
+  };
+  expect("stream_window(window: 7)", "no field that is read has 7 elements");
+  expect("replay(buffer: 8, batch: 16)", "less than one batch");
+  expect("distributed_shard(shards: 2, method: replay(buffer: 64))", "one order");
+  expect(
+      "curriculum([{ filter: max(d.x) < 1, duration: 2 }, { filter: max(d.x) < 2, duration: 2 }])",
+      "overlaps");
+  expect("curriculum([{ filter: d.x < 1, duration: 2 }])", "each element");
+}
+
+TEST(L2Infer, AnUnprovenUntilAndOtherFaultsAreRefused) {
+  auto expect = [](const std::string& infer, const std::string& part) {
+    const std::string found =
+        Errors(Program("tensor(f32, [2])", "tensor(f32, [2])", "tensor(f32, [2])", Lines(infer)));
+    EXPECT_NE(found.find(part), std::string::npos) << found;
+  };
+  expect("recurrent(cell: linear(2, 2), until(norm(change) < 0.1))",
+         "nothing proves that this ends");
+  expect("recurrent(cell: linear(2, 2), until(norm(change) < 0.1 && step >= 3))", "nothing proves");
+  expect("recurrent(cell: linear(2, 2), until(step >= 100000))", "100000 steps");
+  expect("recurrent(cell: linear(2, 2))", "one of 'steps: n' and 'until(predicate)'");
+  expect("recurrent(cell: linear(2, 3), steps: 2)", "cannot take");
+  expect("mixture(experts: [linear(2, 2), linear(2, 2)], gate: linear(2, 2))",
+         "gives no distribution");
+  expect("mixture(experts: [linear(2, 2)], gate: softmax)", "at least two");
+  expect("graph(nodes: linear(2, 2), edges: [[0, 9]])", "[nodes, features]");
+  expect("sequential [ linear(2, 2), shared(norm1) ]", "no layer 'norm1'");
+}
+
+}  // namespace
+}  // namespace l3c::l2
