@@ -82,8 +82,11 @@ double Microseconds(size_t runs, const std::function<void(EGraph&)>& prepare,
   return Median(times);
 }
 
+uint32_t g_threads = 1;
+
 void Step(EGraph& graph, size_t step) {
   Budget budget;
+  budget.threads = g_threads;
   budget.max_nodes = 64'000'000;
   budget.max_bytes = size_t{4} << 30;
   const RunReport report = RunSchedule(graph, Schedule::Run(l3c::egraph::kDefaultRuleset), budget);
@@ -143,8 +146,10 @@ int main(int argc, char** argv) {
       steps = std::min<size_t>(value, std::size(math::kNodes) - 1);
     } else if (std::strcmp(argv[i], "--repeat") == 0) {
       repeat = std::max<size_t>(value, 1);
+    } else if (std::strcmp(argv[i], "--threads") == 0) {
+      g_threads = static_cast<uint32_t>(std::max<size_t>(value, 1));
     } else {
-      std::fprintf(stderr, "usage: math_bench [--steps N] [--repeat R]\n");
+      std::fprintf(stderr, "usage: math_bench [--steps N] [--repeat R] [--threads N]\n");
       return 2;
     }
   }

@@ -37,7 +37,7 @@ std::vector<Case> Cases() {
       {"calculus", ReadWorkload("math.egg") + R"(
         (let root (Diff (Sym "x") (Sub (Pow (Sym "x") (Num 3.0))
                                        (Mul (Num 7.0) (Pow (Sym "x") (Num 2.0))))))
-        (run-schedule (repeat 11 (seq (saturate analysis) (run calculus))))
+        (run-schedule (repeat 13 (seq (saturate analysis) (run calculus))))
         (extract root 3) (print-size))"},
       {"evaluation", ReadWorkload("lambda.egg") + R"(
         (let root (App (Fix (Named "f") (Lam (Named "n")
@@ -61,8 +61,8 @@ std::vector<Case> Cases() {
         (rewrite (Add a (Add b c)) (Add (Add a b) c))
         (rewrite (Mul a (Add b c)) (Add (Mul a b) (Mul a c)))
         (let root (Mul (Leaf 0) (Add (Leaf 1) (Add (Leaf 2) (Add (Leaf 3) (Add (Leaf 4)
-                  (Add (Leaf 5) (Add (Leaf 6) (Add (Leaf 7) (Leaf 8))))))))))
-        (run 5) (extract root) (print-size))"},
+                  (Add (Leaf 5) (Add (Leaf 6) (Add (Leaf 7) (Add (Leaf 8) (Leaf 9)))))))))))
+        (run 6) (extract root) (print-size))"},
   };
 }
 
