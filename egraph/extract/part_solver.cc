@@ -1,15 +1,13 @@
 #include "egraph/extract/part_solver.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <memory>
 #include <set>
-#include <tuple>
 
-#include "egraph/extract/implications.h"
+#include "egraph/extract/choice_rows.h"
 #include "egraph/extract/linear_solver.h"
 #include "egraph/extract/local_search.h"
 
@@ -18,15 +16,13 @@ namespace {
 
 constexpr uint32_t kNone = ChoiceProblem::kNone;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr double kTolerance = 1e-6;
+constexpr double kTolerance = ChoiceRows::kTolerance;
 constexpr int kMaxRelaxations = 60;
 // Runs of branch and bound that end in cycles before all cycles are excluded beforehand.
 constexpr int kMaxCyclicRuns = 3;
 // Components of more classes are left to cycle cuts: steps of an order this long are too close to
 // the solvers' tolerance.
 constexpr size_t kMaxOrdered = 2000;
-constexpr size_t kMaxCutsAtOnce = 500;
-constexpr double kMinViolation = 1e-3;
 // Steps of the local search for each e-node: at first, where the relaxation may take all the time
 // there is, and where it has not closed the gap.
 constexpr double kFirstEffort = 200;
@@ -40,21 +36,18 @@ constexpr uint64_t kFewBranches = 300, kCutlessBranches = 20'000;
 // Whole costs up to here are not scaled, so that a better choice is better by one.
 constexpr double kMaxWholeCost = 1e6;
 
-using Cycle = std::vector<uint32_t>;  // classes, each with an e-node that uses the next
+using Cycle = ClassCycle;
 
 }  // namespace
 
 // In here costs are scaled so that the largest is about 1, or are whole numbers.
 class PartSolver::Part {
  public:
-  Part(PartSolver& owner, const ChoiceProblem& problem) : owner_(owner), p_(problem) {
-    column_.assign(p_.nodes.size(), kNone);
+  Part(PartSolver& owner, const ChoiceProblem& problem)
+      : owner_(owner), p_(problem), rows_of_(problem) {
     bool whole = true;
     double largest = 0;
-    for (uint32_t n = 0; n < p_.nodes.size(); ++n) {
-      if (!p_.nodes[n].alive) continue;
-      column_[n] = static_cast<uint32_t>(nodes_.size());
-      nodes_.push_back(n);
+    for (uint32_t n : nodes_) {
       whole &= p_.nodes[n].cost == std::floor(p_.nodes[n].cost);
       largest = std::max(largest, std::abs(p_.nodes[n].cost));
       least_ += std::min(0.0, p_.nodes[n].cost);
@@ -67,7 +60,6 @@ class PartSolver::Part {
     least_ /= scale_;
     scaled_.assign(p_.nodes.size(), 0);
     for (uint32_t n : nodes_) costs_.push_back(scaled_[n] = p_.nodes[n].cost / scale_);
-    component_ = CyclicComponents(p_);
   }
 
   ChoiceAnswer Solve() {
@@ -204,191 +196,17 @@ class PartSolver::Part {
 
   // --- The linear program.
 
-  std::map<uint32_t, std::vector<uint32_t>> EdgesFrom(uint32_t c, bool ordered_only) const {
-    std::map<uint32_t, std::vector<uint32_t>> columns;
-    for (uint32_t n : p_.class_nodes[c]) {
-      for (uint32_t d : p_.nodes[n].children) columns[d].push_back(column_[n]);
-      if (ordered_only) continue;
-      for (uint32_t d : p_.nodes[n].needs) columns[d].push_back(column_[n]);
-    }
-    return columns;
-  }
-
-  std::vector<LinearRow> Rows() const {
-    std::vector<LinearRow> rows;
-    const bool gains = p_.HasNegativeCosts();
-    std::vector<std::vector<uint32_t>> users(gains ? p_.class_count() : 0);
-    for (uint32_t c = 0; c < p_.class_count(); ++c) {
-      if (p_.class_nodes[c].empty()) continue;
-      LinearRow own{{}, p_.required[c] ? 1.0 : -kInfinity, 1};
-      for (uint32_t n : p_.class_nodes[c]) own.terms.emplace_back(column_[n], 1);
-      if (p_.required[c] || gains) rows.push_back(own);
-      // One row for all e-nodes of c that use d: c takes one of them at most.
-      for (const auto& [d, columns] : EdgesFrom(c, false)) {
-        if (gains) users[d].insert(users[d].end(), columns.begin(), columns.end());
-        if (p_.required[d]) continue;
-        LinearRow row{{}, -kInfinity, 0};
-        for (uint32_t j : columns) row.terms.emplace_back(j, 1);
-        for (uint32_t m : p_.class_nodes[d]) row.terms.emplace_back(column_[m], -1);
-        rows.push_back(std::move(row));
-      }
-    }
-    // A gain is had only where something uses it.
-    for (uint32_t c = 0; gains && c < p_.class_count(); ++c) {
-      if (p_.required[c] || p_.class_nodes[c].empty()) continue;
-      LinearRow row{{}, -kInfinity, 0};
-      for (uint32_t n : p_.class_nodes[c]) row.terms.emplace_back(column_[n], 1);
-      for (uint32_t j : users[c]) row.terms.emplace_back(j, -1);
-      rows.push_back(std::move(row));
-    }
-    return rows;
-  }
-
-  // Classes that several e-nodes of another contain, beyond what they name: of those e-nodes no
-  // more than the class. Adds the rows that the values violate; false when there was none.
-  bool AddContained(std::span<const double> values) {
-    if (!implications_) implications_ = std::make_unique<Implications>(p_);
-    if (!implications_->available()) return false;
-    struct Cut {
-      double violation;
-      uint32_t c, d;
-    };
-    std::vector<Cut> cuts;
-    std::vector<double> chosen(p_.class_count(), 0), with(p_.class_count(), 0);
-    for (uint32_t n : nodes_) chosen[p_.nodes[n].cls] += values[column_[n]];
-    std::vector<uint64_t> contained;
-    std::vector<uint32_t> touched;
-    for (uint32_t c = 0; c < p_.class_count(); ++c) {
-      if (p_.class_nodes[c].size() < 2 || chosen[c] < kTolerance) continue;
-      touched.clear();
-      for (uint32_t n : p_.class_nodes[c]) {
-        const double value = values[column_[n]];
-        if (value < kTolerance) continue;
-        implications_->Contained(n, contained);
-        for (size_t w = 0; w < contained.size(); ++w) {
-          for (uint64_t bits = contained[w]; bits != 0; bits &= bits - 1) {
-            const auto d = static_cast<uint32_t>(64 * w + std::countr_zero(bits));
-            if (with[d] == 0) touched.push_back(d);
-            with[d] += value;
-          }
-        }
-      }
-      for (uint32_t d : touched) {
-        if (!p_.required[d] && with[d] > chosen[d] + kMinViolation) {
-          cuts.push_back({with[d] - chosen[d], c, d});
-        }
-        with[d] = 0;
-      }
-    }
-    std::sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
-      return std::tie(b.violation, a.c, a.d) < std::tie(a.violation, b.c, b.d);
-    });
-    if (cuts.size() > kMaxCutsAtOnce) cuts.resize(kMaxCutsAtOnce);
-    for (const Cut& cut : cuts) {
-      LinearRow row{{}, -kInfinity, 0};
-      for (uint32_t n : p_.class_nodes[cut.c]) {
-        implications_->Contained(n, contained);
-        if (ClassSets::Test(contained, cut.d)) row.terms.emplace_back(column_[n], 1);
-      }
-      for (uint32_t m : p_.class_nodes[cut.d]) row.terms.emplace_back(column_[m], -1);
-      pending_.push_back(std::move(row));
-    }
-    return !cuts.empty();
-  }
-
-  // Not every step of the cycle may be chosen.
-  LinearRow CycleRow(const Cycle& cycle) const {
-    LinearRow row{{}, -kInfinity, static_cast<double>(cycle.size()) - 1};
-    for (size_t i = 0; i < cycle.size(); ++i) {
-      const uint32_t next = cycle[(i + 1) % cycle.size()];
-      for (uint32_t n : p_.class_nodes[cycle[i]]) {
-        const std::vector<uint32_t>& children = p_.nodes[n].children;
-        if (std::binary_search(children.begin(), children.end(), next)) {
-          row.terms.emplace_back(column_[n], 1);
-        }
-      }
-    }
-    return row;
-  }
-
   // Adds the cycles not seen before as rows; false when there was none.
   bool AddCycles(std::vector<Cycle> cycles) {
     bool any = false;
     for (Cycle& cycle : cycles) {
       std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
       if (!seen_cycles_.insert(cycle).second) continue;
-      pending_.push_back(CycleRow(cycle));
+      pending_.push_back(rows_of_.Exclude(cycle));
       ++owner_.counts_.cycle_cuts;
       any = true;
     }
     return any;
-  }
-
-  std::vector<Cycle> PairCycles() const {
-    std::vector<Cycle> cycles;
-    std::set<std::pair<uint32_t, uint32_t>> edges;
-    for (uint32_t c = 0; c < p_.class_count(); ++c) {
-      if (component_[c] == kNone) continue;
-      for (const auto& [d, columns] : EdgesFrom(c, true)) {
-        if (component_[d] == component_[c]) edges.emplace(c, d);
-      }
-    }
-    for (const auto& [c, d] : edges) {
-      if (c < d && edges.contains({d, c})) cycles.push_back({c, d});
-    }
-    return cycles;
-  }
-
-  // Cycles that fractional values violate: a shortest closed walk, where an edge is as long as it
-  // is not chosen, shorter than 1.
-  std::vector<Cycle> FractionalCycles(std::span<const double> values) const {
-    std::vector<std::vector<std::pair<uint32_t, double>>> edges(p_.class_count());
-    for (uint32_t c = 0; c < p_.class_count(); ++c) {
-      if (component_[c] == kNone) continue;
-      for (const auto& [d, columns] : EdgesFrom(c, true)) {
-        if (component_[d] != component_[c]) continue;
-        double chosen = 0;
-        for (uint32_t j : columns) chosen += values[j];
-        if (chosen > 0.02) edges[c].emplace_back(d, std::max(0.0, 1 - chosen));
-      }
-    }
-    std::vector<Cycle> cycles;
-    std::vector<double> distance(p_.class_count(), kInfinity);
-    std::vector<uint32_t> before(p_.class_count(), kNone), touched;
-    using Entry = std::pair<double, uint32_t>;
-    std::vector<Entry> heap;
-    for (uint32_t start = 0; start < p_.class_count() && cycles.size() < kMaxCutsAtOnce; ++start) {
-      if (edges[start].empty()) continue;
-      for (uint32_t c : touched) distance[c] = kInfinity;
-      touched.clear();
-      heap.clear();
-      const auto relax = [&](uint32_t from, double at) {
-        for (const auto& [d, length] : edges[from]) {
-          // Classes below the start have had their turn.
-          if (d < start || at + length >= std::min(distance[d], 0.99)) continue;
-          if (!(distance[d] < kInfinity)) touched.push_back(d);
-          distance[d] = at + length;
-          before[d] = from;
-          heap.emplace_back(distance[d], d);
-          std::push_heap(heap.begin(), heap.end(), std::greater<>());
-        }
-      };
-      relax(start, 0);
-      while (!heap.empty()) {
-        std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-        const auto [at, c] = heap.back();
-        heap.pop_back();
-        if (at > distance[c]) continue;
-        if (c == start) break;
-        relax(c, at);
-      }
-      if (!(distance[start] < kInfinity)) continue;
-      Cycle cycle{start};
-      for (uint32_t c = before[start]; c != start; c = before[c]) cycle.push_back(c);
-      std::reverse(cycle.begin() + 1, cycle.end());
-      cycles.push_back(std::move(cycle));
-    }
-    return cycles;
   }
 
   // An acyclic choice among the e-nodes of value 1; empty when there is none, and then `cycles`
@@ -468,7 +286,7 @@ class PartSolver::Part {
     for (uint32_t c = 0; c < p_.class_count(); ++c) {
       if (place[c] == kNone) continue;
       const double step = 1.0 / static_cast<double>(sizes[component_[c]]);
-      for (const auto& [d, columns] : EdgesFrom(c, true)) {
+      for (const auto& [d, columns] : rows_of_.EdgesFrom(c, true)) {
         if (component_[d] != component_[c]) continue;
         // place(c) − place(d) ≥ step where the edge is chosen, ≥ −1 where not.
         LinearRow row{{{place[c], 1}, {place[d], -1}}, -1, kInfinity};
@@ -482,13 +300,13 @@ class PartSolver::Part {
 
   void SolveLinear() {
     LinearSolver solver(costs_, std::vector<uint8_t>(costs_.size(), 1));
-    std::vector<LinearRow> rows = Rows();
+    std::vector<LinearRow> rows = rows_of_.Required();
     rows.insert(rows.end(), pending_.begin(), pending_.end());
     pending_.clear();
     solver.AddRows(rows);
     rows_ = std::move(rows);
     for (const NodeBound& bound : owner_.bounds_) AddBound(bound);
-    AddCycles(PairCycles());
+    AddCycles(rows_of_.PairCycles());
     Flush(solver);
     bool relaxed = false;
     for (int round = 0; round < kMaxRelaxations; ++round) {
@@ -511,9 +329,9 @@ class PartSolver::Part {
         Improve(Pick(values, cycles));
         if (Proven()) return;
       }
-      if (cycles.empty()) cycles = FractionalCycles(values);
+      if (cycles.empty()) cycles = rows_of_.FractionalCycles(values);
       AddCycles(std::move(cycles));
-      AddContained(values);
+      for (LinearRow& row : rows_of_.Contained(values)) pending_.push_back(std::move(row));
       const bool cut = !pending_.empty();
       Flush(solver);
       if (!cut) break;
@@ -640,13 +458,13 @@ class PartSolver::Part {
 
   PartSolver& owner_;
   const ChoiceProblem& p_;
-  std::vector<uint32_t> column_;  // by e-node
-  std::vector<uint32_t> nodes_;   // by column
-  std::vector<double> costs_;     // by column, scaled
-  std::vector<double> scaled_;    // by e-node
+  ChoiceRows rows_of_;
+  const std::vector<uint32_t>& column_ = rows_of_.columns();  // by e-node
+  const std::vector<uint32_t>& nodes_ = rows_of_.nodes();     // by column
+  const std::vector<uint32_t>& component_ = rows_of_.components();
+  std::vector<double> costs_;   // by column, scaled
+  std::vector<double> scaled_;  // by e-node
   std::unique_ptr<LocalSearch> search_;
-  std::unique_ptr<Implications> implications_;
-  std::vector<uint32_t> component_;
   double scale_ = 1;
   double step_ = 0;   // what two different costs differ by at least; 0 when unknown
   double least_ = 0;  // no choice costs less

@@ -61,7 +61,7 @@ TEST(FuzzCorpus, Programs) {
   ASSERT_GE(corpus.size(), 8u);
   for (const std::string& text : corpus) FuzzLanguage(text);
   std::mt19937 random(11);
-  for (int round = 0; round < 15000; ++round) FuzzLanguage(Damaged(corpus, random));
+  for (int round = 0; round < 6000; ++round) FuzzLanguage(Damaged(corpus, random));
 }
 
 TEST(FuzzCorpus, SerializedGraphs) {
@@ -69,7 +69,7 @@ TEST(FuzzCorpus, SerializedGraphs) {
   ASSERT_GE(corpus.size(), 4u);
   for (const std::string& text : corpus) FuzzJson(text);
   std::mt19937 random(12);
-  for (int round = 0; round < 60000; ++round) FuzzJson(Damaged(corpus, random));
+  for (int round = 0; round < 25000; ++round) FuzzJson(Damaged(corpus, random));
 }
 
 }  // namespace

@@ -140,7 +140,9 @@ TEST(L2Search, BoundsAreKept) {
        {"depth(1)", "depth(2), width(64)", "depth(3), width(128), param_budget(50K)",
         "depth(8), width(32)", "width(5), depth(3)", "param_budget(20K)", "latency_budget(20us)",
         "depth(4), param_budget(100K), latency_budget(0.025)", ""}) {
-    const auto result = Lower(MnistWith(properties));
+    LoweringOptions options;
+    options.budget.top = 2;
+    const auto result = Lower(MnistWith(properties), options);
     ASSERT_TRUE(result.ok()) << properties;
     support::Diagnostics diagnostics;
     for (const auto& candidate : result.candidates) {
