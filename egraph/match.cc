@@ -384,8 +384,9 @@ bool JoinRun::Emit(uint32_t number) {
   MatchBuffer& buffer = found_[leaf.number];
   uint32_t* record = buffer.Append(leaf.output_count);
   const Operand* output = forest_.outputs_.data() + leaf.first_output;
-  for (uint32_t i = 0; i < leaf.output_count; ++i, ++output) {
-    record[i] = output->is_constant ? output->bits : slots_[output->bits];
+  const uint32_t* slots = slots_.data();
+  for (const Operand* end = output + leaf.output_count; output != end; ++output, ++record) {
+    *record = output->is_constant ? output->bits : slots[output->bits];
   }
   if (buffer.count() >= leaf.stop_at) Close(number);
   bytes_ += leaf.output_count * sizeof(uint32_t);

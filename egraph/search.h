@@ -54,7 +54,8 @@ class SearchCache {
 
 class RuleSearch {
  public:
-  explicit RuleSearch(EGraph& graph) : graph_(graph), cache_(graph.search_cache_.Get()) {}
+  explicit RuleSearch(EGraph& graph)
+      : graph_(graph), cache_(graph.search_cache_.Get()), planner_(graph, cache_.indexes_) {}
 
   struct Limits {
     uint64_t matches = JoinForest::kNoLimit;
@@ -99,6 +100,7 @@ class RuleSearch {
 
   EGraph& graph_;
   SearchCache& cache_;
+  Planner planner_;
   std::vector<Added> added_;
   std::vector<uint32_t> leaves_;  // of the forest
   std::vector<Chunk> chunks_;     // by tree, then by rows
