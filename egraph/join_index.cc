@@ -18,6 +18,15 @@ inline uint64_t Mix(uint64_t hash, uint32_t x) {
 }
 inline uint32_t Fold(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
+// Where there is too little room, small arrays get twice what is needed, for soon they need it;
+// large ones just that. What was in there is not copied.
+void MakeRoom(std::vector<uint32_t>* values, size_t size) {
+  constexpr size_t kSmall = 1 << 14;
+  if (values->capacity() >= size) return;
+  *values = std::vector<uint32_t>();
+  values->reserve(size < kSmall ? 2 * size : size);
+}
+
 uint32_t HashKey(const uint32_t* key, size_t count) {
   uint64_t h = 0;
   for (size_t i = 0; i < count; ++i) h = Mix(h, key[i]);
@@ -99,11 +108,7 @@ void JoinIndex::Sort(const Table& table) {
   next_.clear();
   squares_ = 0;
   const size_t words = size_t{sorted_count_} * width_;
-  if (entries_.capacity() < words) {
-    // Exactly as much as is needed, and the old ones are not copied.
-    entries_ = std::vector<uint32_t>();
-    entries_.reserve(words);
-  }
+  MakeRoom(&entries_, words);
   entries_.resize(words);
 
   dense_ = false;
@@ -126,6 +131,7 @@ void JoinIndex::WriteEntry(const Table& table, uint32_t row, uint32_t entry) {
 
 void JoinIndex::SortDense(const Table& table, uint32_t key_limit) {
   slots_ = std::vector<KeySlot>();
+  MakeRoom(&starts_, size_t{key_limit} + 1);
   starts_.assign(key_limit + 1, 0);
   const uint32_t column = key_columns_[0];
   for (uint32_t row = 0; row < sorted_rows_; ++row) {

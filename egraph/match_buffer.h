@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace l3c::egraph {
@@ -18,40 +19,55 @@ class MatchBuffer {
   // Makes room for one more record of `width` values, the same at every call.
   uint32_t* Append(uint32_t width) {
     ++count_;
-    if (segments_.empty() || segments_.back().size - segments_.back().used < width) Grow(width);
-    Segment& segment = segments_.back();
-    uint32_t* record = segment.values.get() + segment.used;
-    segment.used += width;
-    return record;
+    if (static_cast<size_t>(end_ - next_) < width) [[unlikely]]
+      Grow(width);
+    return std::exchange(next_, next_ + width);
   }
   uint64_t count() const { return count_; }
   size_t segment_count() const { return segments_.size(); }
   // A whole number of records.
   std::span<const uint32_t> segment(size_t i) const {
-    return {segments_[i].values.get(), segments_[i].used};
+    const Segment& segment = segments_[i];
+    const uint32_t* values = segment.values.get();
+    const bool last = i + 1 == segments_.size();
+    return {values, last ? static_cast<size_t>(next_ - values) : segment.used};
   }
   // Forgets the records; memory for a few is kept.
   void Clear() {
+    if (segments_.empty() || count_ == 0) {
+      count_ = 0;
+      return;
+    }
     count_ = 0;
-    if (segments_.size() > 1) segments_.resize(1);
-    if (!segments_.empty()) segments_[0].used = 0;
+    segments_.resize(1);
+    next_ = segments_[0].values.get();
+    end_ = next_ + segments_[0].size;
   }
 
  private:
-  static constexpr uint32_t kFirst = 64;         // values
+  static constexpr uint32_t kFirst = 32;         // values
   static constexpr uint32_t kLargest = 1 << 14;  // values
   struct Segment {
     std::unique_ptr<uint32_t[]> values;
     uint32_t size = 0;
-    uint32_t used = 0;
+    size_t used = 0;  // but for the last one
   };
   void Grow(uint32_t width) {
-    const uint32_t size = segments_.empty() ? kFirst : std::min(kLargest, segments_.back().size * 4);
-    const uint32_t fits = std::max(size, width);
-    segments_.push_back({std::make_unique_for_overwrite<uint32_t[]>(fits), fits, 0});
+    uint32_t size = kFirst;
+    if (!segments_.empty()) {
+      Segment& full = segments_.back();
+      full.used = static_cast<size_t>(next_ - full.values.get());
+      size = std::min(kLargest, full.size * 4);
+    }
+    size = std::max(size, width);
+    segments_.push_back({std::make_unique_for_overwrite<uint32_t[]>(size), size, 0});
+    next_ = segments_.back().values.get();
+    end_ = next_ + size;
   }
 
   uint64_t count_ = 0;
+  uint32_t* next_ = nullptr;  // in the last segment
+  uint32_t* end_ = nullptr;
   std::vector<Segment> segments_;
 };
 

@@ -54,9 +54,8 @@ uint64_t Planner::BoundColumns(const Atom& atom) const {
 }
 
 bool Planner::SharesSlot(const Atom& atom) const {
-  return std::any_of(atom.columns.begin(), atom.columns.end(), [this](const Operand& o) {
-    return !o.is_constant && bound_[o.bits] != 0;
-  });
+  return std::any_of(atom.columns.begin(), atom.columns.end(),
+                     [this](const Operand& o) { return !o.is_constant && bound_[o.bits] != 0; });
 }
 
 // The rows expected to match an atom, given what is bound.
@@ -164,6 +163,7 @@ void Planner::AddAtom(const Query& query, uint32_t number, RowRange range) {
 
 JoinPlan Planner::Plan(const Query& query, std::span<const uint32_t> rows, size_t delta_atom) {
   plan_ = JoinPlan();
+  plan_.steps.reserve(query.atoms.size() + query.primitives.size());
   bound_.assign(query.slot_sorts.size(), 0);
   planned_primitives_.assign(query.primitives.size(), 0);
   for (const Query::Preset& preset : query.presets) bound_[preset.slot] = 1;

@@ -11,11 +11,11 @@ constexpr uint32_t kChunkRows = 1024;
 // With fewer rows to begin with, other threads would be woken for nothing.
 constexpr uint64_t kMinParallelRows = 4096;
 
-// Whether a plan made for `planned` rows still serves. Where there is much to search, planning again
-// costs nothing beside it.
+// Whether a plan made for `planned` rows still serves. Where there is much to search, planning
+// again costs nothing beside it.
 bool StillServes(uint64_t planned, uint64_t rows) {
   constexpr uint64_t kSmall = 256;
-  if (rows <= kSmall) return planned <= 4 * rows + 64 && rows <= 4 * planned + 64;
+  if (rows <= kSmall) return planned <= 2 * rows + 16 && rows <= 2 * planned + 16;
   return planned <= rows + rows / 8 && rows <= planned + planned / 8;
 }
 
@@ -128,7 +128,7 @@ void RuleSearch::AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint6
     part.planned = true;
     part.rows.clear();
     for (const JoinForest::Rows& rows : rows_) part.rows.push_back(rows.to - rows.from);
-    part.plan = Planner(graph_, cache_.indexes_).Plan(query, part.rows, delta_atom);
+    part.plan = planner_.Plan(query, part.rows, delta_atom);
   }
   leaves_.push_back(cache_.forest_.Add(graph_, cache_.indexes_, query, part.plan, rows_,
                                        plans.kept.slots, stop_at));
@@ -231,7 +231,7 @@ bool RuleSearch::HasMatch(const Query& query, bool subsumed_too) {
     rows_.push_back({0, rows});
     row_counts_.push_back(rows);
   }
-  const JoinPlan plan = Planner(graph_, cache_.indexes_).Plan(query, row_counts_, 0);
+  const JoinPlan plan = planner_.Plan(query, row_counts_, 0);
   JoinForest& forest = cache_.forest_;
   forest.Add(graph_, cache_.indexes_, query, plan, rows_, {}, 1);
   MatchBuffer found;

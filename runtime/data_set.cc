@@ -149,6 +149,36 @@ IntegerRange RangeOf(tensor::DType dtype) {
   return {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
 }
 
+// Every `classes` reals in a row are to be none below zero and to add up to one, as far as files
+// keep figures.
+absl::Status CheckDistributions(const l0::FieldSource& field, const FieldFile& file,
+                                const FieldData& data) {
+  constexpr double kTolerance = 1e-3;
+  absl::Status status;
+  double sum = 0;
+  int64_t count = 0;
+  VisitElements(data, [&](int64_t sample, auto value) {
+    const double p = static_cast<double>(value) * file.scale;
+    if (!(p >= 0)) {
+      status = absl::InvalidArgumentError(Message(
+          file.path, ": sample ", sample, ": field '", field.field, "' is a distribution over ",
+          field.classes, " classes, and ", p, " is no probability"));
+      return false;
+    }
+    sum += p;
+    if (++count < field.classes) return true;
+    if (!(std::abs(sum - 1) <= kTolerance)) {
+      status = absl::InvalidArgumentError(Message(
+          file.path, ": sample ", sample, ": field '", field.field, "' is a distribution over ",
+          field.classes, " classes, and they add up to ", sum));
+    }
+    sum = 0;
+    count = 0;
+    return status.ok();
+  });
+  return status;
+}
+
 std::vector<int64_t> WithoutOnes(const std::vector<int64_t>& extents, size_t begin) {
   std::vector<int64_t> rest;
   for (size_t i = begin; i < extents.size(); ++i) {
@@ -179,6 +209,7 @@ absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
     }
   }
   if (tensor::IsFloat(field.dtype) && field.classes == 0) return absl::OkStatus();
+  if (tensor::IsFloat(field.dtype)) return CheckDistributions(field, file, data);
   const IntegerRange range = RangeOf(field.dtype);
   absl::Status status;
   VisitElements(data, [&](int64_t sample, auto value) {
@@ -267,7 +298,15 @@ SplitData SyntheticSplit(const l0::DataSource& source, const std::string& split,
       const auto* raw = reinterpret_cast<const std::byte*>(&value);
       made.bytes.insert(made.bytes.end(), raw, raw + sizeof(T));
     };
-    if (field.classes > 0) {
+    if (field.classes > 0 && tensor::IsFloat(field.dtype)) {
+      made.type = Stored::kF32;
+      std::vector<float> weights(static_cast<size_t>(field.classes));
+      for (size_t i = 0; i < count; i += weights.size()) {
+        float sum = 0;
+        for (float& w : weights) sum += w = static_cast<float>(1 + (random.NextWord() & 255));
+        for (float w : weights) append(w / sum);
+      }
+    } else if (field.classes > 0) {
       made.type = Stored::kI64;
       for (size_t i = 0; i < count; ++i) {
         append(static_cast<int64_t>(random.NextBelow(static_cast<uint64_t>(field.classes))));

@@ -70,7 +70,9 @@ struct FieldSource {
   std::string field;
   DType dtype = DType::kF32;  // as the plan wants it; files are decoded into it
   tensor::Shape shape;        // of one sample
-  int64_t classes = 0;        // > 0: values are labels and must lie in [0, classes)
+  // > 0: whole numbers are labels and must lie in [0, classes); of reals, each `classes` in a row
+  // are a distribution and must add up to one.
+  int64_t classes = 0;
 };
 struct DataSource {
   std::string name;  // "mnist"

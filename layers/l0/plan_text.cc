@@ -164,7 +164,10 @@ class PlanPrinter {
     for (const FieldSource& field : source.fields) {
       std::string type = " : " + std::string(tensor::DTypeName(field.dtype)) + " " +
                          tensor::ShapeToString(field.shape);
-      if (field.classes > 0) type += " labels(" + support::PrintInteger(field.classes) + ")";
+      if (field.classes > 0) {
+        type += tensor::IsFloat(field.dtype) ? " distribution(" : " labels(";
+        type += support::PrintInteger(field.classes) + ")";
+      }
       rows.push_back({field.field, std::move(type)});
     }
     out_.Rows(rows);
@@ -579,11 +582,19 @@ class PlanParser : public ParserBase {
       FieldSource parsed;
       parsed.field = field->text;
       if (!ParseType(parsed.dtype, parsed.shape)) return false;
-      if (AtWord("labels") && Peek(1).Is("(")) {  // else the next field, of that name
+      // Else the next field, of that name.
+      if (AtWord(tensor::IsFloat(parsed.dtype) ? "distribution" : "labels") && Peek(1).Is("(")) {
         Next();
         if (!Expect("(")) return false;
         auto classes = ExpectInteger("a number of classes", 1, int64_t{1} << 40);
         if (!classes || !Expect(")")) return false;
+        if (tensor::IsFloat(parsed.dtype) && tensor::NumElements(parsed.shape) % *classes != 0) {
+          Error(name->span, "field '" + parsed.field + "' has " +
+                                support::PrintInteger(tensor::NumElements(parsed.shape)) +
+                                " elements, no distributions over " +
+                                support::PrintInteger(*classes) + " classes");
+          return false;
+        }
         parsed.classes = *classes;
       }
       source.fields.push_back(std::move(parsed));

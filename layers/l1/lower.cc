@@ -171,7 +171,7 @@ class Lowering {
     const auto rows = info_->rows.find("train");
     const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
     const int64_t samples = rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
-    if (samples < (drop_last_ ? batch_ : 1)) {
+    if (samples < batch_) {
       const int64_t count = samples;
       return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
                       " rows to train on, and a batch has " + std::to_string(batch_),

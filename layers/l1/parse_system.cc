@@ -245,10 +245,18 @@ bool ProgramParser::ParseField(BoundData& data, std::map<std::string, Span>& fie
   if (!domain) return false;
   field.dtype = domain->dtype;
   field.shape = domain->shape;
-  if (AcceptWord("labels")) {
+  if (AcceptWord(tensor::IsFloat(field.dtype) ? "distribution" : "labels")) {
     if (!Expect("(")) return false;
     const auto classes = ExpectInteger("the number of classes", 1, int64_t{1} << 31);
     if (!classes || !Expect(")")) return false;
+    if (tensor::IsFloat(field.dtype) && tensor::NumElements(field.shape) % *classes != 0) {
+      Error(name->span, "field '" + field.name + "' has " +
+                            std::to_string(tensor::NumElements(field.shape)) +
+                            " elements, no distributions over " + std::to_string(*classes) +
+                            " classes",
+            Kind::kConsistency);
+      return false;
+    }
     field.classes = *classes;
   }
   if (!Expect("@")) return false;

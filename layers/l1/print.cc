@@ -137,7 +137,10 @@ class ProgramPrinter {
     std::vector<std::vector<std::string>> rows;
     for (const BoundField& field : data.fields) {
       std::string domain = Domain(field.dtype, field.shape);
-      if (field.classes > 0) domain += " labels(" + std::to_string(field.classes) + ")";
+      if (field.classes > 0) {
+        domain += tensor::IsFloat(field.dtype) ? " distribution(" : " labels(";
+        domain += std::to_string(field.classes) + ")";
+      }
       rows.push_back({field.name, " : ", domain,
                       " @ " + NodeName(field.storage) + ", path: " + support::Quote(field.path)});
     }

@@ -142,10 +142,10 @@ bool Verifier::HasBatch(const Pipeline& pipeline, size_t link) const {
     if (pipeline.links[i].name == name) return false;  // it has used its batch up
     const Stage* stage = FindStage(program_, pipeline.links[i].name);
     if (stage == nullptr) continue;
-    forwarded = forwarded ||
-                std::any_of(stage->body.begin(), stage->body.end(), [&](const Statement& s) {
-                  return s.kind == StatementKind::kForward && TargetOf(s) == name;
-                });
+    forwarded =
+        forwarded || std::any_of(stage->body.begin(), stage->body.end(), [&](const Statement& s) {
+          return s.kind == StatementKind::kForward && TargetOf(s) == name;
+        });
   }
   return forwarded;
 }

@@ -33,6 +33,30 @@ std::vector<std::string> FormLabels(const std::vector<FormPrior>& priors) {
   return labels;
 }
 
+std::vector<std::string> KindLabels(const Space& space) {
+  std::vector<std::string> labels;
+  for (StageKind kind : LegalKinds(space)) labels.emplace_back(StageKindName(kind));
+  return labels;
+}
+
+std::vector<std::string> ReadoutLabels(const Space& space) {
+  std::vector<std::string> labels;
+  for (Readout readout : LegalReadouts(space)) labels.emplace_back(ReadoutName(readout));
+  return labels;
+}
+
+template <class T>
+std::vector<T> LegalOf(const Space& space, const std::vector<T>& all) {
+  std::vector<T> legal;
+  for (T one : all) {
+    const bool keeps =
+        std::all_of(space.asked.begin(), space.asked.end(),
+                    [&](const std::string& property) { return Keeps(space, one, property); });
+    if (keeps) legal.push_back(one);
+  }
+  return legal;
+}
+
 std::vector<std::string> IntegerLabels(const std::vector<int64_t>& values) {
   std::vector<std::string> labels;
   for (int64_t v : values) labels.push_back(PrintInteger(v));
@@ -41,17 +65,121 @@ std::vector<std::string> IntegerLabels(const std::vector<int64_t>& values) {
 
 }  // namespace
 
+// causal: position t of the result depends on positions up to t. permutation: reordering the
+// positions of the input reorders those of the result, or changes nothing where it has none.
+// translation: the same of shifts, away from the edges, where zeros are seen.
+bool Keeps(const Space&, StageKind kind, const std::string& property) {
+  switch (kind) {
+    case StageKind::kPointwise:
+      return true;
+    case StageKind::kAttention:
+      return property == "causal" || property == "permutation";
+    case StageKind::kLine:
+    case StageKind::kPlane:
+      return property == "translation";
+    case StageKind::kDense:
+    case StageKind::kHalving:
+      return false;
+  }
+  return false;
+}
+
+bool Keeps(const Space&, Readout readout, const std::string& property) {
+  switch (readout) {
+    case Readout::kEach:
+      return true;
+    case Readout::kMean:
+      return property != "causal";
+    case Readout::kFlat:
+    case Readout::kUnfold:
+      return false;
+  }
+  return false;
+}
+
+std::vector<StageKind> LegalKinds(const Space& space) { return LegalOf(space, space.kinds); }
+std::vector<Readout> LegalReadouts(const Space& space) { return LegalOf(space, space.readouts); }
+
+std::vector<Extent> ExtentsOf(const Space& space, const Choice& choice) {
+  std::vector<Extent> extents = {space.extent};
+  if (space.tokens) extents[0].channels = space.widths[choice.embed];
+  for (const HiddenStage& stage : choice.hidden) {
+    extents.push_back(After(stage.kind, extents.back(), space.widths[stage.width]));
+  }
+  return extents;
+}
+
+std::optional<Choice> Settle(const Space& space, Choice choice) {
+  Extent at = ExtentsOf(space, {choice.embed, {}})[0];
+  for (HiddenStage& stage : choice.hidden) {
+    const bool sequence = at.columns == 1 && at.rows > 1;
+    bool fits = false;
+    switch (stage.kind) {
+      case StageKind::kDense:
+        fits = true;
+        break;
+      case StageKind::kPointwise:
+        fits = sequence;
+        break;
+      case StageKind::kAttention: {
+        const auto width = std::find(space.widths.begin(), space.widths.end(), at.channels);
+        fits = sequence && width != space.widths.end();
+        if (fits) stage.width = static_cast<size_t>(width - space.widths.begin());
+        stage.activation = 0;
+        break;
+      }
+      case StageKind::kLine:
+        fits = at.columns == 1 && at.rows > 2 && space.widths[stage.width] <= space.max_channels;
+        break;
+      case StageKind::kHalving:
+        fits = at.rows > 3 && at.columns > 3 && space.widths[stage.width] <= space.max_channels;
+        break;
+      case StageKind::kPlane:
+        fits = at.rows > 2 && at.columns > 2 && space.widths[stage.width] <= space.max_channels;
+        break;
+    }
+    if (!fits) return std::nullopt;
+    at = After(stage.kind, at, space.widths[stage.width]);
+  }
+  switch (choice.readout) {
+    case Readout::kMean:
+      if (at.rows == 1 || (at.columns != 1 && at.columns != at.rows)) return std::nullopt;
+      if (at.columns > 1 && choice.hidden.empty()) return std::nullopt;
+      break;
+    case Readout::kEach:
+      if (at.rows != space.out_rows || at.columns != space.out_columns) return std::nullopt;
+      break;
+    case Readout::kFlat:
+    case Readout::kUnfold:
+      break;
+  }
+  return choice;
+}
+
 std::vector<std::pair<std::string, std::string>> Decisions(const Space& space,
                                                            const Choice& choice) {
   const Priors& p = space.priors;
   const std::string prefix = "l2/" + space.model->name + "/";
   std::vector<std::pair<std::string, std::string>> all;
   all.emplace_back(prefix + "depth", std::to_string(choice.hidden.size() + 1));
+  if (space.tokens) {
+    all.emplace_back(prefix + "embed.width", PrintInteger(space.widths[choice.embed]));
+  }
+  const bool kinds = LegalKinds(space).size() > 1;
   for (size_t i = 0; i < choice.hidden.size(); ++i) {
     const HiddenStage& stage = choice.hidden[i];
-    all.emplace_back(LayerId(space, i, "width"), PrintInteger(space.widths[stage.width]));
+    const bool attention = stage.kind == StageKind::kAttention;
+    if (kinds) all.emplace_back(LayerId(space, i, "kind"), StageKindName(stage.kind));
+    if (!attention) {
+      all.emplace_back(LayerId(space, i, "width"), PrintInteger(space.widths[stage.width]));
+    }
     all.emplace_back(LayerId(space, i, "norm"), p.norms[stage.norm].label);
-    all.emplace_back(LayerId(space, i, "activation"), p.activations[stage.activation].label);
+    if (!attention) {
+      all.emplace_back(LayerId(space, i, "activation"), p.activations[stage.activation].label);
+    }
+  }
+  if (LegalReadouts(space).size() > 1) {
+    all.emplace_back(prefix + "readout", ReadoutName(choice.readout));
   }
   all.emplace_back(prefix + "sample.batch", PrintInteger(p.batches[choice.batch]));
   if (!space.fixed_update) {
@@ -78,8 +206,13 @@ std::optional<std::vector<std::string>> Labels(const Space& space, const std::st
     for (int64_t d = 1; d <= space.max_stages; ++d) labels.push_back(std::to_string(d));
     return labels;
   }
+  if (what == "embed.width" && space.tokens) return WidthLabels(space);
+  if (what == "readout" && LegalReadouts(space).size() > 1) return ReadoutLabels(space);
   for (int64_t i = 0; i + 1 < space.max_stages; ++i) {
     const size_t stage = static_cast<size_t>(i);
+    if (id == LayerId(space, stage, "kind") && LegalKinds(space).size() > 1) {
+      return KindLabels(space);
+    }
     if (id == LayerId(space, stage, "width")) return WidthLabels(space);
     if (id == LayerId(space, stage, "norm")) return FormLabels(p.norms);
     if (id == LayerId(space, stage, "activation")) return FormLabels(p.activations);
@@ -117,7 +250,11 @@ std::optional<std::vector<std::string>> Labels(const Space& space, const std::st
 
 std::vector<std::string> AllDecisionIds(const Space& space) {
   Choice deepest;
-  deepest.hidden.resize(static_cast<size_t>(space.max_stages - 1));
+  HiddenStage stage;
+  for (StageKind kind : LegalKinds(space)) {
+    if (kind != StageKind::kAttention) stage.kind = kind;
+  }
+  deepest.hidden.resize(static_cast<size_t>(space.max_stages - 1), stage);
   for (const auto& fitting : space.fitting_losses) deepest.losses.push_back(fitting.front());
   std::vector<std::string> ids;
   for (auto& [id, label] : Decisions(space, deepest)) ids.push_back(id);
@@ -133,12 +270,13 @@ bool Restriction::Allows(const std::string& id, const std::string& label) const 
 
 bool Before(const Choice& a, const Choice& b) {
   if (a.hidden.size() != b.hidden.size()) return a.hidden.size() < b.hidden.size();
-  auto key = [](const HiddenStage& s) { return std::tuple(s.width, s.norm, s.activation); };
+  auto key = [](const HiddenStage& s) { return std::tuple(s.kind, s.width, s.norm, s.activation); };
   for (size_t i = 0; i < a.hidden.size(); ++i) {
     if (key(a.hidden[i]) != key(b.hidden[i])) return key(a.hidden[i]) < key(b.hidden[i]);
   }
   auto rest = [](const Choice& c) {
-    return std::tuple(c.batch, c.optimizer, c.rate, c.warmup, c.decay, c.losses, c.epochs);
+    return std::tuple(c.embed, c.readout, c.batch, c.optimizer, c.rate, c.warmup, c.decay, c.losses,
+                      c.epochs);
   };
   return rest(a) < rest(b);
 }
@@ -168,28 +306,50 @@ Module Build(const Space& space, const Choice& choice) {
   InferForm form;
   form.kind = InferForm::Kind::kSequential;
   uint32_t at = builder.input();
-  auto append = [&](const Form& layer) {
+  auto append = [&](const Form& layer, std::vector<InferForm>& items) {
     at = builder.Add(layer, {at});
     InferForm item;
     item.node = at;
-    form.items.push_back(std::move(item));
+    items.push_back(std::move(item));
   };
-  const Entry& linear = FindLayer("linear")->form;
-  int64_t width = space.features;
-  for (const HiddenStage& stage : choice.hidden) {
-    append(MakeForm(linear, {{"in", width}, {"out", space.widths[stage.width]}}));
-    width = space.widths[stage.width];
-    if (p.norms[stage.norm].form) append(*p.norms[stage.norm].form);
-    if (p.activations[stage.activation].form) append(*p.activations[stage.activation].form);
+  if (space.tokens) {
+    for (const Form& layer : EmbedForms(space.vocabulary, space.extent.rows,
+                                        space.widths[choice.embed], space.placed)) {
+      append(layer, form.items);
+    }
   }
-  append(MakeForm(linear, {{"in", width}, {"out", space.outputs}}));
-  if (space.distribution) append(MakeForm(FindLayer("softmax")->form, {}));
+  const std::vector<Extent> extents = ExtentsOf(space, choice);
+  for (size_t i = 0; i < choice.hidden.size(); ++i) {
+    const HiddenStage& stage = choice.hidden[i];
+    const std::vector<Form> layers =
+        StageForms(stage.kind, extents[i], space.widths[stage.width], p.norms[stage.norm].form,
+                   p.activations[stage.activation].form, space.causal);
+    if (stage.kind != StageKind::kAttention) {
+      for (const Form& layer : layers) append(layer, form.items);
+      continue;
+    }
+    InferForm block;
+    block.kind = InferForm::Kind::kSequential;
+    const uint32_t before = at;
+    for (const Form& layer : layers) append(layer, block.items);
+    at = builder.Add(MakeForm(FindLayer("add")->form, {}), {before, at});
+    InferForm residual;
+    residual.kind = InferForm::Kind::kResidual;
+    residual.items.push_back(std::move(block));
+    form.items.push_back(std::move(residual));
+  }
+  for (const Form& layer :
+       ReadoutForms(choice.readout, extents.back(), space.outputs, space.out_rows)) {
+    append(layer, form.items);
+  }
+  if (space.distribution) append(MakeForm(FindLayer("softmax")->form, {}), form.items);
   methods.infer = builder.Finish(at, std::move(form));
   support::Diagnostics none;
   PropagateShapes(methods.infer, space.input, none);
 
   methods.backward =
       MakeForm(*FindEntry(Family::kBackward, "autodiff"), {{"mode", std::string("reverse")}});
+  if (space.fixed_backward) methods.backward = *space.fixed_backward;
   methods.update = UpdateForm(space, choice);
   for (size_t t = 0; t < choice.losses.size(); ++t) {
     methods.losses.push_back({space.loss_terms[t], *p.losses[choice.losses[t]].form});

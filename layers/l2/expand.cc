@@ -221,9 +221,12 @@ class Expander {
 
   // [batch, …InputShape]
   NodeId InputOf(const l3::Model& model, const std::vector<l3::Ref>& inputs) {
-    if (inputs.size() == 1) return AsF32(ValueOf(inputs[0]));
     Shape shape = InputShape(spec_, model);
     shape.insert(shape.begin(), batch_);
+    if (inputs.size() == 1) {
+      const NodeId value = AsF32(ValueOf(inputs[0]));
+      return g_.node(value).shape == shape ? value : g_.Reshape(value, shape);
+    }
     const size_t axis = shape.size() - 1;
     std::optional<NodeId> joined;
     int64_t before = 0;
@@ -328,8 +331,7 @@ class Expander {
     if (term.term->kind == l3::LossKind::kNorm) return ExpandNorm(term);
     support::Diagnostics diagnostics;
     const auto value = ExpandExpression(
-        *term.term, batch_, [&](const l3::Ref& ref) { return ExpressionValueOf(ref); }, g_,
-        diagnostics);
+        *term.term, [&](const l3::Ref& ref) { return ExpressionValueOf(ref); }, g_, diagnostics);
     if (!value) throw std::logic_error("the module was not verified");
     return g_.node(*value).shape.empty() ? *value : MeanOverRows({*value, {}});
   }

@@ -20,9 +20,9 @@ using tensor::Shape;
 
 const std::map<std::string, std::string>& BinaryOps() {
   static const std::map<std::string, std::string> ops = {
-      {"||", "add"}, {"&&", "mul"},   {"<", "cmplt"},  {"<=", "cmple"}, {">", "cmpgt"},
+      {"||", "add"},   {"&&", "mul"},   {"<", "cmplt"},  {"<=", "cmple"}, {">", "cmpgt"},
       {">=", "cmpge"}, {"==", "cmpeq"}, {"!=", "cmpne"}, {"+", "add"},    {"-", "sub"},
-      {"*", "mul"},  {"/", "div"},    {"%", "mod"}};
+      {"*", "mul"},    {"/", "div"},    {"%", "mod"}};
   return ops;
 }
 
@@ -33,9 +33,9 @@ bool IsReduction(const Expr& call) {
 
 class Expander {
  public:
-  Expander(const l3::Term& term, int64_t batch, const ExpressionLookup& lookup, Graph& graph,
+  Expander(const l3::Term& term, const ExpressionLookup& lookup, Graph& graph,
            support::Diagnostics& diagnostics)
-      : term_(term), batch_(batch), lookup_(lookup), g_(graph), diagnostics_(diagnostics) {}
+      : term_(term), lookup_(lookup), g_(graph), diagnostics_(diagnostics) {}
 
   std::optional<NodeId> Run() {
     const Expr& expr = *term_.value;
@@ -102,7 +102,8 @@ class Expander {
     const bool fits = op && tensor::Definition(*op).op_class == tensor::OpClass::kElementwise &&
                       *op != Op::kCast && *op != Op::kBitcast;
     if (!fits) {
-      return Refuse(call, "'" + call.name + "' changes shapes, which an expression over rows cannot",
+      return Refuse(call,
+                    "'" + call.name + "' changes shapes, which an expression over rows cannot",
                     "use elementwise functions, and sum, mean, min, max or norm over a row");
     }
     return Elementwise(call, call.name);
@@ -147,8 +148,9 @@ class Expander {
         fits = shape[i] == common[i] || shape[i] == 1;
       }
       if (!fits) {
-        Refuse(expr, "'" + expr.name + "' joins rows of shapes " + RowShape(shape) + " and " +
-                         RowShape(common),
+        Refuse(expr,
+               "'" + expr.name + "' joins rows of shapes " + RowShape(shape) + " and " +
+                   RowShape(common),
                "bring them to one shape, or reduce one with sum, mean, min, max or norm");
         return false;
       }
@@ -263,7 +265,6 @@ class Expander {
   }
 
   const l3::Term& term_;
-  const int64_t batch_;
   const ExpressionLookup& lookup_;
   Graph& g_;
   support::Diagnostics& diagnostics_;
@@ -271,10 +272,9 @@ class Expander {
 
 }  // namespace
 
-std::optional<NodeId> ExpandExpression(const l3::Term& term, int64_t batch,
-                                       const ExpressionLookup& lookup, Graph& graph,
-                                       support::Diagnostics& diagnostics) {
-  return Expander(term, batch, lookup, graph, diagnostics).Run();
+std::optional<NodeId> ExpandExpression(const l3::Term& term, const ExpressionLookup& lookup,
+                                       Graph& graph, support::Diagnostics& diagnostics) {
+  return Expander(term, lookup, graph, diagnostics).Run();
 }
 
 bool CheckExpression(const l3::Module& spec, const l3::Term& term,
@@ -296,7 +296,7 @@ bool CheckExpression(const l3::Module& spec, const l3::Term& term,
     if (several) it->second.nodes.push_back(graph.AddInput(name + " …", DType::kF32, shape));
     return it->second;
   };
-  return ExpandExpression(term, kRows, lookup, graph, diagnostics).has_value();
+  return ExpandExpression(term, lookup, graph, diagnostics).has_value();
 }
 
 }  // namespace l3c::l2

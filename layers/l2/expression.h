@@ -3,8 +3,8 @@
 //
 // A field or an output is [batch, …one sample]; a number fits any shape; sum, mean, min, max of one
 // argument and norm (Euclidean) reduce each row to one value, which fits any shape of that row.
-// Operands otherwise have equal shapes, or differ by axes of extent 1. Parameters have no rows: they
-// stand inside a reduction only, which runs over all of them.
+// Operands otherwise have equal shapes, or differ by axes of extent 1. Parameters have no rows:
+// they stand inside a reduction only, which runs over all of them.
 //
 // A constraint that holds costs nothing; one that does not costs by how much:
 //   a <= b, a < b   max(a − b, 0)          p && q   p + q
@@ -27,15 +27,14 @@ namespace l3c::l2 {
 
 // What a reference of an expression stands for.
 struct ExpressionValue {
-  bool per_row = true;                 // false: parameters
+  bool per_row = true;                // false: parameters
   std::vector<tensor::NodeId> nodes;  // f32; one, but for parameters and activations
 };
 using ExpressionLookup = std::function<ExpressionValue(const l3::Ref&)>;
 
 // The term's value, f32: [batch], or [] where it reads parameters alone. `diagnostics` receives
 // what cannot be computed, and nothing is returned then.
-std::optional<tensor::NodeId> ExpandExpression(const l3::Term& term, int64_t batch,
-                                               const ExpressionLookup& lookup,
+std::optional<tensor::NodeId> ExpandExpression(const l3::Term& term, const ExpressionLookup& lookup,
                                                tensor::Graph& graph,
                                                support::Diagnostics& diagnostics);
 

@@ -7,7 +7,15 @@
 namespace l3c::l2 {
 
 tensor::Shape InputShape(const l3::Module& spec, const l3::Model& model) {
-  if (model.in.size() == 1) return l3::ExampleShape(*spec.DomainOf(model.in[0]));
+  if (model.in.size() == 1) {
+    const l3::Domain& domain = *spec.DomainOf(model.in[0]);
+    tensor::Shape shape = l3::ExampleShape(domain);
+    // Numbers in sequence have one channel; whole numbers are indices, which have none.
+    const bool numbers = domain.kind == l3::Domain::Kind::kSequence && shape.size() == 1 &&
+                         tensor::IsFloat(l3::ExampleDType(domain));
+    if (numbers) shape.push_back(1);
+    return shape;
+  }
   int64_t elements = 0;
   int64_t length = -1;
   for (const l3::Ref& ref : model.in) {

@@ -10,7 +10,8 @@
 
 namespace l3c::l2 {
 
-// One sample of what the network reads. One field or output goes in as it is. Several are joined:
+// One sample of what the network reads. One field or output goes in as it is, but that a
+// sequence of numbers has an axis of one channel, [length, 1]. Several are joined:
 // sequences of one length element by element, [length, sum of their elements]; everything else
 // flattened, [sum of the elements].
 tensor::Shape InputShape(const l3::Module& spec, const l3::Model& model);

@@ -10,9 +10,9 @@ namespace {
 // A new layer is a line here and a file of its own.
 Registry<LayerEntry>& Table() {
   static Registry<LayerEntry> table(
-      Family::kLayer,
-      {LinearLayers(), ConvLayers(), AttentionLayers(), NormLayers(), ActivationLayers(),
-       EmbedLayers(), PoolLayers(), DropoutLayers(), SoftmaxLayers(), TiedLayers(), JoinLayers()});
+      Family::kLayer, {LinearLayers(), ConvLayers(), AttentionLayers(), NormLayers(),
+                       ActivationLayers(), EmbedLayers(), PositionsLayers(), PoolLayers(),
+                       DropoutLayers(), SoftmaxLayers(), TiedLayers(), JoinLayers()});
   return table;
 }
 

@@ -86,6 +86,7 @@ const std::vector<Entry>& NormKinds();       // what norm(…) may be
 std::vector<LayerEntry> NormLayers();        // layer_norm.cc: norm(layer | rms | group(n))
 std::vector<LayerEntry> ActivationLayers();  // layer_activation.cc: relu gelu silu swish …
 std::vector<LayerEntry> EmbedLayers();       // layer_embed.cc: embed position
+std::vector<LayerEntry> PositionsLayers();   // layer_positions.cc: positions
 std::vector<LayerEntry> PoolLayers();        // layer_pool.cc: pool
 std::vector<LayerEntry> DropoutLayers();     // layer_dropout.cc: dropout
 std::vector<LayerEntry> SoftmaxLayers();     // layer_softmax.cc: softmax

@@ -24,10 +24,12 @@
 #include "layers/l2/form.h"
 #include "layers/l2/front.h"
 #include "layers/l2/inputs.h"
+#include "layers/l2/layers.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
 #include "layers/l2/score.h"
 #include "layers/l2/space_graph.h"
+#include "layers/l2/stage.h"
 #include "layers/l2/updates.h"
 #include "layers/l2/verify.h"
 #include "layers/l3/domain.h"
@@ -60,8 +62,7 @@ class SpaceBuilder {
  public:
   // `first`: the methods of a model that trains together with this one; null for the first.
   SpaceBuilder(const l3::Module& spec, const l3::Model& model, const Priors& priors,
-               std::optional<int64_t> rows, const Methods* first,
-               search::Explanation& explanation)
+               std::optional<int64_t> rows, const Methods* first, search::Explanation& explanation)
       : rows_(rows), first_(first), explanation_(explanation) {
     space_.spec = &spec;
     space_.model = &model;
@@ -86,26 +87,6 @@ class SpaceBuilder {
   std::optional<SearchFailure> TakeModel() {
     const l3::Module& spec = *space_.spec;
     const l3::Model& model = *space_.model;
-    const bool sequence_in =
-        std::any_of(model.in.begin(), model.in.end(), [&](const l3::Ref& ref) {
-          return spec.DomainOf(ref)->kind == l3::Domain::Kind::kSequence;
-        });
-    if (sequence_in || model.out.kind == l3::Domain::Kind::kSequence) {
-      return None("no layer supported now reads or writes a sequence",
-                  "use a tensor of fixed shape", model.span);
-    }
-    for (const l3::Property& property : model.properties) {
-      switch (property.kind) {
-        case l3::Property::Kind::kCausal:
-        case l3::Property::Kind::kAutoregressive:
-        case l3::Property::Kind::kEquivariant:
-          return None("no network of the layers supported now can be shown to be '" +
-                          std::string(l3::PropertyName(property.kind)) + "'",
-                      "leave out the property", property.span);
-        default:
-          break;
-      }
-    }
     std::vector<l3::Ref> fields;
     for (const l3::Ref& in : model.in) AddFields(spec, in, fields);
     for (const l3::Ref& field : fields) {
@@ -113,18 +94,130 @@ class SpaceBuilder {
       return None("no way to sample an environment is supported now", "read data from files",
                   model.span);
     }
+    return TakeDomains();
+  }
+
+  // What is read and put out, and with that the kinds of stage and readout that may serve.
+  std::optional<SearchFailure> TakeDomains() {
+    const l3::Module& spec = *space_.spec;
+    const l3::Model& model = *space_.model;
     space_.input = InputShape(spec, model);
-    space_.features = tensor::NumElements(space_.input);
     space_.outputs = l3::NumElements(model.out);
+    const int64_t features = tensor::NumElements(space_.input);
     // What linear can take, and what a weight matrix may hold.
     constexpr int64_t kMaxElements = int64_t{1} << 24;
-    if (space_.features > kMaxElements || space_.outputs > kMaxElements ||
-        space_.features * space_.outputs > kMaxParameters) {
-      return None("a sample of " + PrintInteger(space_.features) + " elements and an output of " +
+    if (features > kMaxElements || space_.outputs > kMaxElements ||
+        features * space_.outputs > kMaxParameters) {
+      return None("a sample of " + PrintInteger(features) + " elements and an output of " +
                       PrintInteger(space_.outputs) + " are more than linear layers can join",
                   "use smaller domains", model.span);
     }
-    space_.distribution = model.out.kind == l3::Domain::Kind::kDist;
+    space_.distribution = ClassesOf(model.out) > 0;
+    const bool sequence =
+        std::all_of(model.in.begin(), model.in.end(),
+                    [&](const l3::Ref& ref) {
+                      return spec.DomainOf(ref)->kind == l3::Domain::Kind::kSequence;
+                    }) &&
+        space_.input.size() <= 2 && (model.in.size() == 1 || space_.input.size() == 2) &&
+        space_.input[0] > 1;
+    const bool image = model.in.size() == 1 &&
+                       spec.DomainOf(model.in[0])->kind == l3::Domain::Kind::kTensor &&
+                       (space_.input.size() == 2 || space_.input.size() == 3) &&
+                       space_.input[0] > 3 && space_.input[1] > 3;
+    space_.kinds = {StageKind::kDense};
+    space_.extent = {1, 1, features};
+    if (sequence) {
+      space_.extent = {space_.input[0], 1, features / space_.input[0]};
+      space_.kinds.insert(space_.kinds.end(),
+                          {StageKind::kPointwise, StageKind::kAttention, StageKind::kLine});
+      space_.vocabulary = VocabularyOf(model);
+      space_.tokens = space_.vocabulary > 0;
+    } else if (image) {
+      space_.extent = {space_.input[0], space_.input[1],
+                       features / space_.input[0] / space_.input[1]};
+      // Without halving an image stays as dear as it is: only a symmetry is worth that.
+      const bool shifts =
+          std::any_of(model.properties.begin(), model.properties.end(),
+                      [](const l3::Property& property) { return property.group == "translation"; });
+      space_.kinds.push_back(shifts ? StageKind::kPlane : StageKind::kHalving);
+    }
+    const bool positions_out = model.out.kind == l3::Domain::Kind::kSequence;
+    if (positions_out) space_.out_rows = model.out.size;
+    if (positions_out && sequence && space_.out_rows == space_.extent.rows) {
+      space_.readouts = {Readout::kEach};
+    } else if (positions_out && space_.distribution) {
+      space_.readouts = {Readout::kUnfold};
+    } else {
+      space_.readouts = {Readout::kFlat};
+      if (sequence || image) space_.readouts.push_back(Readout::kMean);
+    }
+    // A kind of stage is searched over where this build has its layers.
+    auto lacks = [](std::initializer_list<std::string_view> layers) {
+      return std::any_of(layers.begin(), layers.end(),
+                         [](std::string_view layer) { return FindLayer(layer) == nullptr; });
+    };
+    std::erase_if(space_.kinds, [&](StageKind kind) {
+      switch (kind) {
+        case StageKind::kDense:
+        case StageKind::kPointwise:
+          return false;
+        case StageKind::kAttention:
+          return lacks({"attn"});
+        case StageKind::kLine:
+        case StageKind::kPlane:
+          return lacks({"conv"});
+        case StageKind::kHalving:
+          return lacks({"conv", "pool"});
+      }
+      return true;
+    });
+    return TakeProperties(sequence, positions_out);
+  }
+
+  // Whole numbers in sequence are tokens where it is known how many there are: those that the model
+  // puts out again, or all that a byte can be.
+  int64_t VocabularyOf(const l3::Model& model) const {
+    if (model.in.size() != 1) return 0;
+    const l3::Domain& element = space_.spec->DomainOf(model.in[0])->parts[0];
+    if (element.kind != l3::Domain::Kind::kScalar || tensor::IsFloat(element.dtype)) return 0;
+    const int64_t classes = ClassesOf(model.out);
+    if (classes > 0 && model.autoregressive()) return classes;
+    if (element.dtype == tensor::DType::kU8) return 256;
+    return element.dtype == tensor::DType::kBool ? 2 : 0;
+  }
+
+  std::optional<SearchFailure> TakeProperties(bool sequence, bool positions_out) {
+    for (const l3::Property& property : space_.model->properties) {
+      const std::string name(l3::PropertyName(property.kind));
+      switch (property.kind) {
+        case l3::Property::Kind::kCausal:
+        case l3::Property::Kind::kAutoregressive:
+          // One output, of all that was read, comes after everything.
+          if (!positions_out) continue;
+          space_.causal = true;
+          if (std::find(space_.asked.begin(), space_.asked.end(), "causal") == space_.asked.end()) {
+            space_.asked.push_back("causal");
+          }
+          break;
+        case l3::Property::Kind::kEquivariant:
+          space_.asked.push_back(property.group);
+          if (property.group == "permutation") space_.placed = false;
+          break;
+        default:
+          continue;
+      }
+      const bool known = space_.asked.back() == "causal" || space_.asked.back() == "permutation" ||
+                         space_.asked.back() == "translation";
+      if (known && !LegalReadouts(space_).empty()) continue;
+      const std::string what = property.group.empty() ? name : name + "(" + property.group + ")";
+      return None(
+          "no network of the layers that are searched over can be shown to be '" + what + "'",
+          !known ? "leave out the property, or write the L2 text by hand"
+          : sequence || positions_out
+              ? "give the output a position for each that is read, or leave out the property"
+              : "read a sequence or an image, or leave out the property",
+          property.span);
+    }
     return std::nullopt;
   }
 
@@ -201,6 +294,8 @@ class SpaceBuilder {
       p.warmups = {0};
       p.decays = {{"constant", 1}};
       space_.fixed_update = std::move(form);
+    } else {
+      space_.fixed_backward = std::move(form);
     }
   }
 
@@ -224,6 +319,7 @@ class SpaceBuilder {
         space_.widths.push_back(w);
       }
     }
+    space_.max_channels = p.max_channels;
     if (above > 0) {
       explanation_.pruned.push_back({"hidden widths above " + PrintInteger(bound),
                                      "width(" + PrintInteger(bound) + ")", above});
@@ -236,6 +332,13 @@ class SpaceBuilder {
   std::optional<SearchFailure> TakeRows() {
     if (!rows_ || *rows_ < 1) return std::nullopt;
     Priors& p = space_.priors;
+    if (!space_.fixed_sample && p.batches.back() > *rows_) {
+      const size_t before = p.batches.size();
+      std::erase_if(p.batches, [&](int64_t batch) { return batch > *rows_; });
+      if (p.batches.empty()) p.batches = {*rows_};
+      explanation_.pruned.push_back({"batches of more than " + PrintInteger(*rows_) + " rows",
+                                     "there are no more rows", before - p.batches.size()});
+    }
     auto ceil_div = [](int64_t a, int64_t b) { return a / b + (a % b != 0 ? 1 : 0); };
     const int64_t steps = ceil_div(*rows_, p.usual_batch);
     const int64_t needed = ceil_div(p.least_updates, steps);
@@ -281,7 +384,7 @@ class Searcher {
       : space_(space), scorer_(scorer), graph_(graph), options_(options) {
     const std::string prefix = "l2/" + space.model->name + "/";
     for (const auto& [id, label] : options.forced) {
-      if (id.starts_with("l2/")) forced_.required[id] = label;
+      if (id.starts_with("l2/") && id != prefix + "plan") forced_.required[id] = label;
     }
     prefix_ = prefix;
   }
@@ -334,7 +437,9 @@ class Searcher {
       const auto network = graph_.Network(pair.batch, pair.optimizer, restriction);
       if (!network) continue;
       Choice choice = pair.rest;
+      choice.embed = network->embed;
       choice.hidden = network->hidden;
+      choice.readout = network->readout;
       Scored candidate = Evaluate(std::move(choice));
       if (!best || Better(candidate, *best)) best = std::move(candidate);
     }
@@ -507,10 +612,12 @@ class Searcher {
   std::vector<Scored> SingleChanges(const Choice& choice, const std::string& id) {
     std::vector<Scored> changes;
     auto consider = [&](Choice changed) {
-      for (const auto& [other, label] : Decisions(space_, changed)) {
+      auto settled = Settle(space_, std::move(changed));
+      if (!settled) return;
+      for (const auto& [other, label] : Decisions(space_, *settled)) {
         if (!forced_.Allows(other, label)) return;
       }
-      Scored candidate = Evaluate(std::move(changed));
+      Scored candidate = Evaluate(std::move(*settled));
       if (WithinBudget(candidate.score)) changes.push_back(std::move(candidate));
     };
     const std::string what = id.substr(prefix_.size());
@@ -529,16 +636,23 @@ class Searcher {
       });
       if (choice.hidden.empty()) {
         // Of a first hidden stage there are many: all are tried.
-        for (size_t w = 0; w < space_.widths.size(); ++w) {
-          for (size_t n = 0; n < p.norms.size(); ++n) {
-            for (size_t a = 0; a < p.activations.size(); ++a) {
-              Choice changed = choice;
-              changed.hidden = {{w, n, a}};
-              consider(std::move(changed));
+        for (StageKind kind : LegalKinds(space_)) {
+          for (size_t w = 0; w < space_.widths.size(); ++w) {
+            for (size_t n = 0; n < p.norms.size(); ++n) {
+              for (size_t a = 0; a < p.activations.size(); ++a) {
+                Choice changed = choice;
+                changed.hidden = {{kind, w, n, a}};
+                consider(std::move(changed));
+              }
             }
           }
         }
       }
+    } else if (what == "embed.width") {
+      each(space_.widths.size(), [](Choice& c, size_t i) { c.embed = i; });
+    } else if (what == "readout") {
+      const std::vector<Readout> readouts = LegalReadouts(space_);
+      each(readouts.size(), [&](Choice& c, size_t i) { c.readout = readouts[i]; });
     } else if (what == "sample.batch") {
       each(p.batches.size(), [](Choice& c, size_t i) { c.batch = i; });
     } else if (what == "update.optimizer") {
@@ -564,7 +678,10 @@ class Searcher {
       const size_t dot = what.find('.');
       const size_t layer = static_cast<size_t>(std::stoul(what.substr(5, dot - 5))) - 1;
       const std::string part = what.substr(dot + 1);
-      if (part == "width") {
+      if (part == "kind") {
+        const std::vector<StageKind> kinds = LegalKinds(space_);
+        each(kinds.size(), [&](Choice& c, size_t i) { c.hidden[layer].kind = kinds[i]; });
+      } else if (part == "width") {
         each(space_.widths.size(), [&](Choice& c, size_t i) { c.hidden[layer].width = i; });
       } else if (part == "norm") {
         each(p.norms.size(), [&](Choice& c, size_t i) { c.hidden[layer].norm = i; });
@@ -623,9 +740,12 @@ class Searcher {
   }
 
   std::vector<search::RuleUse> RulesOf(const std::string& what) const {
-    if (what == "depth") return graph_.RulesFor("Output");
+    if (what == "depth" || what == "readout") return graph_.RulesFor("Output");
+    if (what == "embed.width") return graph_.RulesFor("Embed", "Width");
     if (what.starts_with("layer")) {
-      return graph_.RulesFor("Stage", what.ends_with(".width") ? "Width" : "");
+      return graph_.RulesFor("Stage", what.ends_with(".width")  ? "Width"
+                                      : what.ends_with(".kind") ? "Move"
+                                                                : "");
     }
     if (what == "sample.batch") return graph_.RulesFor("EpochShuffle");
     if (what == "update.optimizer" || what == "update.lr") return graph_.RulesFor("Step");
@@ -684,8 +804,8 @@ double NetworkCount(double per_stage, int64_t max_stages) {
 }
 
 SearchFailure TooMany(const Space& space, uint64_t scored, uint64_t bound) {
-  const double kinds =
-      static_cast<double>(space.priors.norms.size() * space.priors.activations.size());
+  const double kinds = static_cast<double>(
+      space.priors.norms.size() * space.priors.activations.size() * LegalKinds(space).size());
   const double widths = static_cast<double>(space.widths.size());
   const double all = NetworkCount(widths * kinds, space.max_stages);
   // What a turn of each screw takes away: one stage less, or half the width.
@@ -712,10 +832,115 @@ uint64_t Saturate(double count) {
                                         : static_cast<uint64_t>(count);
 }
 
+// "layer1.norm=norm(rms)": where a choice differs from another.
+std::string Differing(const Space& space, const Choice& choice, const Choice& from) {
+  std::map<std::string, std::string> other;
+  for (auto& [id, label] : Decisions(space, from)) other[id] = label;
+  const std::string prefix = "l2/" + space.model->name + "/";
+  std::vector<std::string> differing;
+  for (const auto& [id, label] : Decisions(space, choice)) {
+    if (other[id] != label) differing.push_back(id.substr(prefix.size()) + "=" + label);
+  }
+  return support::Join(differing);
+}
+
+// Plans take the same time where nothing differs but figures: which these are.
+std::string PlanKey(const Space& space, const Choice& choice) {
+  std::string key;
+  for (const auto& [id, label] : Decisions(space, choice)) {
+    const bool figure = id.ends_with("update.lr") || id.ends_with("phases.epochs") ||
+                        (id.ends_with("update.warmup") && label != "0");
+    key += id + "=" + (figure ? "" : label) + ";";
+  }
+  return key;
+}
+
+// Orders the best few by predicted steps × the simulated step of their whole plans, and records it.
+// What is forced is taken as it ranks by the priors, so that a loser costs what was explained.
+std::optional<SearchFailure> Rerank(const Space& space, const StepSimulator& simulate,
+                                    const search::ForcedChoices& forced, std::vector<Scored>& found,
+                                    search::Explanation& explanation) {
+  const std::string id = "l2/" + space.model->name + "/plan";
+  struct Simulated {
+    Scored candidate;
+    size_t rank = 0;  // by the priors, from 1
+    search::CostVector cost;
+  };
+  std::map<std::string, std::optional<double>> seconds;  // by plan
+  std::vector<Simulated> all;
+  for (size_t i = 0; i < found.size(); ++i) {
+    const auto [it, fresh] = seconds.try_emplace(PlanKey(space, found[i].choice));
+    if (fresh) it->second = simulate(Build(space, found[i].choice));
+    if (!it->second) continue;  // it cannot be placed
+    Simulated& one = all.emplace_back();
+    one.candidate = found[i];
+    one.rank = i + 1;
+    one.cost = {{"simulated", found[i].score.steps * *it->second, "s", "prior"},
+                {"plan_step", *it->second, "s", "analytical"},
+                {"time_to_target", found[i].score.time_to_target(), "s", "prior"}};
+  }
+  if (all.empty()) return std::nullopt;  // the next lowering says why
+  std::stable_sort(all.begin(), all.end(), [](const Simulated& a, const Simulated& b) {
+    return a.cost[0].value < b.cost[0].value;
+  });
+  for (const auto& [other, label] : forced) {
+    if (!other.starts_with("l2/")) continue;
+    const std::string rank = other == id ? label : "1";
+    const auto at = std::find_if(all.begin(), all.end(), [&](const Simulated& one) {
+      return std::to_string(one.rank) == rank;
+    });
+    if (at != all.end()) {
+      std::rotate(all.begin(), at, at + 1);
+    } else if (other == id) {
+      return NoCandidates{"'" + label + "' is no candidate of '" + id + "'",
+                          "candidates: 1 to " + std::to_string(found.size()),
+                          {}};
+    }
+  }
+  search::Decision decision;
+  decision.id = id;
+  decision.chosen = std::to_string(all.front().rank);
+  decision.cost = all.front().cost;
+  decision.forced = forced.contains(id);
+  for (size_t i = 1; i < all.size(); ++i) {
+    search::Loser loser;
+    loser.label = std::to_string(all[i].rank);
+    loser.cost = all[i].cost;
+    loser.difference = search::Difference(loser.cost, decision.cost);
+    const bool slower = all[i].cost[1].value > all.front().cost[1].value;
+    loser.decided_by = (slower ? "the simulated plan; " : "predicted steps; ") +
+                       Differing(space, all[i].candidate.choice, all.front().candidate.choice);
+    decision.losers.push_back(std::move(loser));
+  }
+  explanation.decisions.push_back(std::move(decision));
+  found.clear();
+  for (Simulated& one : all) found.push_back(std::move(one.candidate));
+  return std::nullopt;
+}
+
+// What an annotation fixes must be sound in the method that it lands in; the candidates in which it
+// is not are dropped.
+std::optional<SearchFailure> CheckAnnotations(const Space& space,
+                                              std::vector<search::Candidate<Module>>& candidates) {
+  const auto hints = space.spec->hints.find(space.model->name);
+  if (hints == space.spec->hints.end() || space.spec->models.size() != 1) return std::nullopt;
+  std::optional<SearchFailure> first;
+  std::erase_if(candidates, [&](const search::Candidate<Module>& candidate) {
+    support::Diagnostics diagnostics;
+    if (Verify(candidate.target, diagnostics)) return false;
+    const support::Diagnostic& error = diagnostics.all().front();
+    if (!first) {
+      first = NoCandidates{error.message, error.fix.empty() ? error.label : error.fix,
+                           hints->second.front().span};
+    }
+    return true;
+  });
+  return candidates.empty() ? first : std::nullopt;
+}
+
 // One model's methods, best first; each candidate holds them alone.
 search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Model& model,
-                                          const LowerConstraints& constraints,
-                                          const Methods* first,
+                                          const LowerConstraints& constraints, const Methods* first,
                                           const search::LoweringOptions& options) {
   search::LoweringResult<Module> result;
   search::Explanation& explanation = result.explanation;
@@ -782,6 +1007,10 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
   }
   if (options.mode == search::Mode::kEGraph) {
     found = searcher.Top(std::move(found.front()), options.budget.top);
+    if (constraints.simulate && spec.models.size() == 1 && found.size() > 1) {
+      result.failure = Rerank(space, constraints.simulate, options.forced, found, explanation);
+      if (result.failure) return result;
+    }
   }
   searcher.Explain(found.front(), options.mode == search::Mode::kEGraph, explanation);
   report();
@@ -792,6 +1021,7 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
   for (const Scored& candidate : found) {
     result.candidates.push_back({Build(space, candidate.choice), scorer.Cost(candidate.score)});
   }
+  result.failure = CheckAnnotations(space, result.candidates);
   return result;
 }
 
@@ -881,8 +1111,7 @@ search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
   result.explanation.lowering = "l3->l2";
   if (front.empty()) {
     result.failure = NoCandidates{"there is no front to pick from: the goal is one loss",
-                                  "leave out --pick, or write goal: pareto([…])",
-                                  spec.goal.span};
+                                  "leave out --pick, or write goal: pareto([…])", spec.goal.span};
     return result;
   }
   const auto at = PointOf(front, constraints.pick, options.forced);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "layers/l2/ir.h"
@@ -11,7 +12,13 @@
 
 namespace l3c::l2 {
 
+// Seconds of one training step of the method's whole plan; nothing when it cannot be placed.
+using StepSimulator = std::function<std::optional<double>(const Module& module)>;
+
 struct LowerConstraints {
+  // Where given, the best few are ordered by predicted steps times this. What is forced is not.
+  StepSimulator simulate;
+
   // Null: the reference machine of the priors, the same everywhere.
   const search::StepTimeEstimator* estimator = nullptr;
   const Priors* priors = nullptr;  // null: cost/priors.json

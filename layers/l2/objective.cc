@@ -101,8 +101,8 @@ class Resolver {
     for (const l3::Model& model : spec_.models) {
       if (!reads.contains(model.name)) continue;
       turn.reads.push_back(model.name);
-      const bool named = std::find(goal.models.begin(), goal.models.end(), model.name) !=
-                         goal.models.end();
+      const bool named =
+          std::find(goal.models.begin(), goal.models.end(), model.name) != goal.models.end();
       if (goal.models.empty() || named) turn.updates.push_back(model.name);
     }
     return ok;
@@ -144,8 +144,7 @@ class Resolver {
     return false;
   }
 
-  bool ResolveComparison(const l3::Ref& predicted, const l3::Ref& target,
-                         ObjectiveTerm& resolved) {
+  bool ResolveComparison(const l3::Ref& predicted, const l3::Ref& target, ObjectiveTerm& resolved) {
     const Domain& out = *spec_.DomainOf(predicted);
     const Domain& domain = *spec_.DomainOf(target);
     const auto kind = KindOfTarget(out, domain);

@@ -100,6 +100,13 @@ Priors ParsePriors(std::string_view text) {
     p.max_width = width.at("max").get<int64_t>();
     p.width_scale = Positive(width, "scale");
     p.width_per_octave = Positive(width, "per_octave");
+    const Json& kind = json.at("kind");
+    for (size_t k = 0; k < kStageKinds; ++k) {
+      const std::string name(StageKindName(static_cast<StageKind>(k)));
+      p.kind_factors[k] = Positive(kind.at("factors"), name.c_str());
+    }
+    p.max_channels = kind.at("max_channels").get<int64_t>();
+    p.mean_readout = std::max(1.0, Positive(json.at("readout"), "mean"));
     p.norms = ReadChoices(json.at("norm"), Family::kLayer);
     p.activations = ReadChoices(json.at("activation"), Family::kLayer);
     p.batches = json.at("batch").at("choices").get<std::vector<int64_t>>();
@@ -128,7 +135,9 @@ Priors ParsePriors(std::string_view text) {
       std::all_of(p.batches.begin(), p.batches.end(), [](int64_t b) { return b > 0; }) &&
       std::all_of(p.epochs.begin(), p.epochs.end(), [](int64_t e) { return e > 0; }) &&
       std::all_of(p.warmups.begin(), p.warmups.end(), [](int64_t w) { return w >= 0; }) &&
-      std::all_of(p.depth_factors.begin(), p.depth_factors.end(), [](double f) { return f >= 1; });
+      std::all_of(p.depth_factors.begin(), p.depth_factors.end(),
+                  [](double f) { return f >= 1; }) &&
+      std::all_of(p.kind_factors.begin(), p.kind_factors.end(), [](double f) { return f >= 1; });
   if (!positive_lists || p.depth_factors.empty() || p.norms.empty() || p.activations.empty() ||
       p.batches.empty() || p.optimizers.empty() || p.warmups.empty() || p.decays.empty() ||
       p.losses.empty() || p.epochs.empty() || p.min_width < 1 || p.max_width < p.min_width ||

@@ -4,12 +4,14 @@
 // training takes to reach a target; 1 is the best choice of a group.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "layers/l2/form.h"
+#include "layers/l2/stage.h"
 #include "layers/search/lowering.h"
 
 namespace l3c::l2 {
@@ -48,6 +50,9 @@ struct Priors {
   int64_t max_width = 0;
   double width_scale = 0;
   double width_per_octave = 0;
+  std::array<double, kStageKinds> kind_factors = {};  // by StageKind
+  int64_t max_channels = 0;
+  double mean_readout = 1;
   std::vector<FormPrior> norms;
   std::vector<FormPrior> activations;
   std::vector<int64_t> batches;

@@ -55,37 +55,77 @@ void Scorer::AddLayer(const Form& form, Shape& shape, Piece& piece) const {
   shape = *entry.shape(form, operands, &error);
 }
 
-const Piece& Scorer::Hidden(bool first, int64_t in, const HiddenStage& stage) const {
-  const auto key = std::tuple(first, in, stage.width, stage.norm, stage.activation);
+double Scorer::KindLog(const Extent& in, StageKind kind) const {
+  const Priors& p = space_.priors;
+  // Dense stages are the ordinary thing where there are no positions to lose.
+  if (kind == StageKind::kDense && in.positions() == 1) return 0;
+  return std::log(p.kind_factors[static_cast<size_t>(kind)]);
+}
+
+double Scorer::WidthLog(bool first, const Extent& in, const HiddenStage& stage) const {
+  const Priors& p = space_.priors;
+  if (stage.kind == StageKind::kAttention) return 0;
+  const double w = static_cast<double>(space_.widths[stage.width]);
+  const bool flattens = stage.kind == StageKind::kDense && in.positions() > 1;
+  if (first || flattens) {
+    const int64_t seen = stage.kind == StageKind::kDense ? in.elements() : in.channels;
+    const double share = p.width_scale * std::sqrt(static_cast<double>(seen)) / w;
+    return std::log1p(share * share);
+  }
+  return Octaves(w, static_cast<double>(in.channels)) * std::log(p.width_per_octave);
+}
+
+double Scorer::ActivationLog(const HiddenStage& stage) const {
+  if (stage.kind == StageKind::kAttention) return 0;
+  return std::log(space_.priors.activations[stage.activation].factor);
+}
+
+const Piece& Scorer::Embedding(size_t width) const {
+  auto [it, fresh] = embedding_.try_emplace(width);
+  Piece& piece = it->second;
+  if (!fresh) return piece;
+  const int64_t w = space_.widths[width];
+  const double share = space_.priors.width_scale *
+                       std::sqrt(static_cast<double>(space_.vocabulary)) / static_cast<double>(w);
+  piece.log_steps = std::log1p(share * share);
+  Shape shape = space_.input;
+  for (const Form& layer : EmbedForms(space_.vocabulary, space_.extent.rows, w, space_.placed)) {
+    AddLayer(layer, shape, piece);
+  }
+  return piece;
+}
+
+const Piece& Scorer::Hidden(bool first, const Extent& in, const HiddenStage& stage) const {
+  const auto key = std::tuple(first, in, stage.kind, stage.width, stage.norm, stage.activation);
   auto [it, fresh] = hidden_.try_emplace(key);
   Piece& piece = it->second;
   if (!fresh) return piece;
   const Priors& p = space_.priors;
-  const int64_t width = space_.widths[stage.width];
-  const double w = static_cast<double>(width);
-  if (first) {
-    const double share = p.width_scale * std::sqrt(static_cast<double>(in)) / w;
-    piece.log_steps += std::log1p(share * share);
-  } else {
-    piece.log_steps += Octaves(w, static_cast<double>(in)) * std::log(p.width_per_octave);
-  }
+  piece.log_steps = WidthLog(first, in, stage) + KindLog(in, stage.kind);
   piece.log_steps += std::log(p.norms[stage.norm].factor);
-  piece.log_steps += std::log(p.activations[stage.activation].factor);
-  Shape shape = {in};
-  AddLayer(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", width}}), shape, piece);
-  if (const auto& norm = p.norms[stage.norm].form) AddLayer(*norm, shape, piece);
-  if (const auto& act = p.activations[stage.activation].form) AddLayer(*act, shape, piece);
+  piece.log_steps += ActivationLog(stage);
+  const bool dense = stage.kind == StageKind::kDense;
+  Shape shape = dense ? Shape{in.elements()} : in.shape();
+  if (stage.kind == StageKind::kLine) shape = {in.rows, in.channels};
+  for (const Form& layer :
+       StageForms(stage.kind, in, space_.widths[stage.width], p.norms[stage.norm].form,
+                  p.activations[stage.activation].form, space_.causal)) {
+    AddLayer(layer, shape, piece);
+  }
   return piece;
 }
 
-const Piece& Scorer::Output(size_t hidden, int64_t in) const {
-  auto [it, fresh] = output_.try_emplace(std::pair(hidden, in));
+const Piece& Scorer::Output(size_t hidden, const Extent& in, Readout readout) const {
+  auto [it, fresh] = output_.try_emplace(std::tuple(hidden, in, readout));
   Piece& piece = it->second;
   if (!fresh) return piece;
   piece.log_steps = std::log(space_.priors.depth_factors[hidden]);
-  Shape shape = {in};
-  AddLayer(MakeForm(FindLayer("linear")->form, {{"in", in}, {"out", space_.outputs}}), shape,
-           piece);
+  if (readout == Readout::kMean) piece.log_steps += std::log(space_.priors.mean_readout);
+  const bool flattens = readout == Readout::kFlat || readout == Readout::kUnfold;
+  Shape shape = flattens ? Shape{in.elements()} : in.shape();
+  for (const Form& layer : ReadoutForms(readout, in, space_.outputs, space_.out_rows)) {
+    AddLayer(layer, shape, piece);
+  }
   if (space_.distribution) AddLayer(MakeForm(FindLayer("softmax")->form, {}), shape, piece);
   return piece;
 }
@@ -139,29 +179,33 @@ Score Scorer::Evaluate(const Choice& choice) const {
   const int64_t batch = p.batches[choice.batch];
   LayerWork total;
   double stages = 0;
-  double widths = 0, norms = 0, activations = 0;
-  int64_t in = space_.features;
-  for (size_t i = 0; i < choice.hidden.size(); ++i) {
-    const HiddenStage& stage = choice.hidden[i];
-    const Piece& piece = Hidden(i == 0, in, stage);
-    const double norm = std::log(p.norms[stage.norm].factor);
-    const double activation = std::log(p.activations[stage.activation].factor);
-    norms += norm;
-    activations += activation;
-    widths += piece.log_steps - norm - activation;
+  double kinds = 0, widths = 0, norms = 0, activations = 0;
+  auto add = [&](const Piece& piece) {
     stages += piece.log_steps;
     score.step_seconds += Seconds(piece.work, batch, choice.optimizer);
     AddTo(total, piece.work);
     score.latency += piece.latency;
-    in = space_.widths[stage.width];
+  };
+  const std::vector<Extent> extents = ExtentsOf(space_, choice);
+  if (space_.tokens) {
+    widths += Embedding(choice.embed).log_steps;
+    add(Embedding(choice.embed));
   }
-  const Piece& output = Output(choice.hidden.size(), in);
-  score.step_seconds += Seconds(output.work, batch, choice.optimizer);
-  AddTo(total, output.work);
-  score.latency += output.latency;
+  for (size_t i = 0; i < choice.hidden.size(); ++i) {
+    const HiddenStage& stage = choice.hidden[i];
+    const bool first = i == 0 && !space_.tokens;
+    kinds += KindLog(extents[i], stage.kind);
+    widths += WidthLog(first, extents[i], stage);
+    norms += std::log(p.norms[stage.norm].factor);
+    activations += ActivationLog(stage);
+    add(Hidden(first, extents[i], stage));
+  }
+  const Piece& output = Output(choice.hidden.size(), extents.back(), choice.readout);
+  add(output);
   double losses = 0;
   for (size_t loss : choice.losses) losses += LossLog(loss);
   score.log_terms = {{"depth", output.log_steps},
+                     {"kind", kinds},
                      {"width", widths},
                      {"norm", norms},
                      {"activation", activations},
@@ -172,8 +216,8 @@ Score Scorer::Evaluate(const Choice& choice) const {
                      {"decay", DecayLog(choice.decay)},
                      {"loss", losses},
                      {"epochs", EpochsLog(choice.epochs)}};
-  double log_steps = stages + output.log_steps;
-  for (size_t i = 4; i < score.log_terms.size(); ++i) log_steps += score.log_terms[i].second;
+  double log_steps = stages;
+  for (size_t i = 5; i < score.log_terms.size(); ++i) log_steps += score.log_terms[i].second;
   score.steps = p.base_steps * std::exp(log_steps);
   score.parameters = total.parameters;
   score.bytes =

@@ -47,10 +47,12 @@ class Scorer {
   // Both must outlive the scorer.
   Scorer(const Space& space, const search::StepTimeEstimator& estimator);
 
-  // A hidden stage after `in` elements; `first`: nothing before it but the input.
-  const Piece& Hidden(bool first, int64_t in, const HiddenStage& stage) const;
-  // The output stage after `hidden` hidden stages, the last of them `in` wide.
-  const Piece& Output(size_t hidden, int64_t in) const;
+  // The vectors of tokens, of that width (an index into Space::widths).
+  const Piece& Embedding(size_t width) const;
+  // A hidden stage that reads `in`; `first`: nothing before it but the input.
+  const Piece& Hidden(bool first, const Extent& in, const HiddenStage& stage) const;
+  // The output stage after `hidden` hidden stages, which reads `in`.
+  const Piece& Output(size_t hidden, const Extent& in, Readout readout) const;
   // Seconds of a piece in a step of `batch` rows, its update by the optimiser included.
   double Seconds(const LayerWork& work, int64_t batch, size_t optimizer) const;
 
@@ -70,6 +72,9 @@ class Scorer {
   std::string DecidedBy(const Score& winner, const Score& loser) const;
 
  private:
+  double KindLog(const Extent& in, StageKind kind) const;
+  double WidthLog(bool first, const Extent& in, const HiddenStage& stage) const;
+  double ActivationLog(const HiddenStage& stage) const;
   void AddLayer(const Form& form, Shape& shape, Piece& piece) const;
   search::StepWork StepOf(const LayerWork& work, int64_t batch, size_t optimizer) const;
 
@@ -77,8 +82,9 @@ class Scorer {
   const search::StepTimeEstimator& estimator_;
   std::vector<search::StepWork> update_work_;  // for each parameter, by optimiser
   std::vector<double> state_fields_;           // for each parameter, by optimiser
-  mutable std::map<std::tuple<bool, int64_t, size_t, size_t, size_t>, Piece> hidden_;
-  mutable std::map<std::pair<size_t, int64_t>, Piece> output_;
+  mutable std::map<size_t, Piece> embedding_;
+  mutable std::map<std::tuple<bool, Extent, StageKind, size_t, size_t, size_t>, Piece> hidden_;
+  mutable std::map<std::tuple<size_t, Extent, Readout>, Piece> output_;
 };
 
 // Lower score, then fewer bytes, then the fixed order.

@@ -22,9 +22,18 @@ using egraph::ClassRef;
 using egraph::EGraphView;
 using egraph::ENodeRef;
 
-// Arguments of (Stage chain h v w norm activation) and (Output chain h).
-enum StageArg : size_t { kStageNumber = 1, kStageIn, kStageWidth, kStageNorm, kStageActivation };
-constexpr size_t kOutputHidden = 1;
+// Arguments of (Stage chain h rows columns channels kind width norm activation), of (Output chain h
+// rows columns channels readout), and of (Embed width).
+enum StageArg : size_t {
+  kStageNumber = 1,
+  kStageIn,
+  kStageKind = kStageIn + 3,
+  kStageWidth,
+  kStageNorm,
+  kStageActivation
+};
+enum OutputArg : size_t { kOutputHidden = 1, kOutputIn, kOutputReadout = kOutputIn + 3 };
+constexpr size_t kEmbedWidth = 0;
 
 }  // namespace
 
@@ -43,7 +52,28 @@ SpaceGraph::SpaceGraph(const Space& space, const Scorer& scorer, const search::B
     for (size_t i = 0; i < count; ++i) fact(relation, {static_cast<int64_t>(i)});
   };
   const Priors& p = space.priors;
-  fact("Features", {space.features});
+  if (space.tokens) {
+    fact("Tokens", {space.extent.rows});
+  } else {
+    fact("Reads", {space.extent.rows, space.extent.columns, space.extent.channels});
+  }
+  fact("ChannelBound", {space.max_channels});
+  fact("Positions", {space.out_rows, space.out_columns});
+  fact("AskedCount", {static_cast<int64_t>(space.asked.size())});
+  auto properties = [&](auto one) {
+    fact("Kind", {NumberOf(one)});
+    for (size_t i = 0; i < space.asked.size(); ++i) {
+      if (Keeps(space, one, space.asked[i])) {
+        fact("Keeps", {NumberOf(one), static_cast<int64_t>(i)});
+      }
+    }
+  };
+  indices("Asked", space.asked.size());
+  for (StageKind kind : space.kinds) properties(kind);
+  for (Readout readout : space.readouts) {
+    properties(readout);
+    fact("MayRead", {NumberOf(readout)});
+  }
   fact("DepthBound", {space.max_stages});
   fact("WidthBound", {space.widths.empty() ? 0 : space.widths.back()});
   for (int64_t width : space.widths) fact("PowerOfTwo", {width});
@@ -87,30 +117,35 @@ SpaceGraph::SpaceGraph(const Space& space, const Scorer& scorer, const search::B
 void SpaceGraph::ReadNetworkNodes() {
   const egraph::FunctionId stage = graph_.FindFunction("Stage");
   const egraph::FunctionId output = graph_.FindFunction("Output");
+  const egraph::FunctionId embed = graph_.FindFunction("Embed");
   nodes_.resize(view_->node_count());
+  auto width_index = [&](int64_t width) {
+    const auto found = std::lower_bound(space_.widths.begin(), space_.widths.end(), width);
+    return static_cast<size_t>(found - space_.widths.begin());
+  };
   for (uint32_t n = 0; n < view_->node_count(); ++n) {
     const ENodeRef node{n};
     NetworkNode& found = nodes_[n];
     const auto args = view_->NodeArgs(node);
     auto number = [&](size_t i) { return graph_.AsI64(args[i]); };
+    auto extent = [&](size_t i) { return Extent{number(i), number(i + 1), number(i + 2)}; };
     if (view_->NodeFunction(node) == stage) {
-      const auto width =
-          std::lower_bound(space_.widths.begin(), space_.widths.end(), number(kStageWidth));
       found.position = static_cast<size_t>(number(kStageNumber)) - 1;
-      found.stage.width = static_cast<size_t>(width - space_.widths.begin());
+      found.stage.kind = static_cast<StageKind>(number(kStageKind));
+      found.stage.width = width_index(number(kStageWidth));
       found.stage.norm = static_cast<size_t>(number(kStageNorm));
       found.stage.activation = static_cast<size_t>(number(kStageActivation));
-      found.piece = &scorer_.Hidden(found.position == 0, number(kStageIn), found.stage);
+      found.piece =
+          &scorer_.Hidden(found.position == 0 && !space_.tokens, extent(kStageIn), found.stage);
     } else if (view_->NodeFunction(node) == output) {
       found.output = true;
       found.position = static_cast<size_t>(number(kOutputHidden));
-      int64_t in = space_.features;
-      if (found.position > 0) {
-        // All stages of the chain's class are equally wide.
-        const ENodeRef last = view_->FirstNode(view_->NodeChildren(node)[0]);
-        in = graph_.AsI64(view_->NodeArgs(last)[kStageWidth]);
-      }
-      found.piece = &scorer_.Output(found.position, in);
+      found.readout = static_cast<Readout>(number(kOutputReadout) - NumberOf(Readout::kFlat));
+      found.piece = &scorer_.Output(found.position, extent(kOutputIn), found.readout);
+    } else if (view_->NodeFunction(node) == embed) {
+      found.embedding = true;
+      found.stage.width = width_index(number(kEmbedWidth));
+      found.piece = &scorer_.Embedding(found.stage.width);
     }
   }
   std::vector<std::pair<size_t, uint32_t>> lengths;
@@ -118,11 +153,15 @@ void SpaceGraph::ReadNetworkNodes() {
   for (uint32_t c = 0; c < view_->class_count(); ++c) {
     const ENodeRef first = view_->FirstNode(ClassRef{c});
     const egraph::FunctionId function = view_->NodeFunction(first);
-    if (function == input) lengths.emplace_back(0, c);
+    if (function == input || function == embed) lengths.emplace_back(0, c);
     if (function == stage) lengths.emplace_back(nodes_[first.index].position + 1, c);
     if (function == output) lengths.emplace_back(std::numeric_limits<size_t>::max(), c);
   }
   std::sort(lengths.begin(), lengths.end());
+  // Without a readout nothing is a network.
+  if (!lengths.empty() && lengths.back().first != std::numeric_limits<size_t>::max()) {
+    lengths.clear();
+  }
   for (const auto& [length, c] : lengths) by_length_.push_back(ClassRef{c});
   for (const NetworkNode& node : nodes_) {
     log_steps_.push_back(node.piece == nullptr ? 0 : node.piece->log_steps);
@@ -150,16 +189,36 @@ std::vector<bool> SpaceGraph::Mask(const Restriction& restriction) const {
   const std::string prefix = "l2/" + space_.model->name + "/";
   const Priors& p = space_.priors;
   struct Stage {
-    std::vector<bool> width, norm, activation;
+    std::vector<bool> kind, width, norm, activation;
+    bool no_width = false, no_activation = false;  // what has none is legal too
+  };
+  const std::vector<StageKind> kinds = LegalKinds(space_);
+  const std::vector<Readout> readouts = LegalReadouts(space_);
+  auto allows = [&](bool choice, const std::string& id, std::string_view label) {
+    return !choice || restriction.Allows(id, std::string(label));
   };
   std::vector<bool> hidden;  // by number of hidden stages
   std::vector<Stage> stages;
+  std::vector<bool> embed;
+  for (int64_t w : space_.widths) {
+    embed.push_back(allows(space_.tokens, prefix + "embed.width", support::PrintInteger(w)));
+  }
+  std::vector<bool> readout(kReadouts);
+  for (Readout r : readouts) {
+    readout[static_cast<size_t>(r)] =
+        allows(readouts.size() > 1, prefix + "readout", ReadoutName(r));
+  }
   for (int64_t d = 1; d <= space_.max_stages; ++d) {
     const size_t at = static_cast<size_t>(d);
     hidden.push_back(restriction.Allows(prefix + "depth", std::to_string(d)));
     if (d == space_.max_stages) break;
     const std::string layer = prefix + "layer" + std::to_string(at) + ".";
     Stage& stage = stages.emplace_back();
+    stage.kind.resize(kStageKinds);
+    for (StageKind kind : kinds) {
+      stage.kind[static_cast<size_t>(kind)] =
+          allows(kinds.size() > 1, layer + "kind", StageKindName(kind));
+    }
     for (int64_t w : space_.widths) {
       stage.width.push_back(restriction.Allows(layer + "width", support::PrintInteger(w)));
     }
@@ -169,6 +228,8 @@ std::vector<bool> SpaceGraph::Mask(const Restriction& restriction) const {
     for (const FormPrior& act : p.activations) {
       stage.activation.push_back(restriction.Allows(layer + "activation", act.label));
     }
+    stage.no_width = !restriction.required.contains(layer + "width");
+    stage.no_activation = !restriction.required.contains(layer + "activation");
   }
   // A network that lacks a layer has none of its choices.
   for (size_t layer = 1; layer < hidden.size(); ++layer) {
@@ -182,11 +243,16 @@ std::vector<bool> SpaceGraph::Mask(const Restriction& restriction) const {
     const NetworkNode& node = nodes_[n];
     if (node.piece == nullptr) continue;
     if (node.output) {
-      mask[n] = hidden[node.position];
+      mask[n] = hidden[node.position] && readout[static_cast<size_t>(node.readout)];
+    } else if (node.embedding) {
+      mask[n] = embed[node.stage.width];
     } else {
       const Stage& stage = stages[node.position];
-      mask[n] = stage.width[node.stage.width] && stage.norm[node.stage.norm] &&
-                stage.activation[node.stage.activation];
+      const bool attention = node.stage.kind == StageKind::kAttention;
+      mask[n] =
+          stage.kind[static_cast<size_t>(node.stage.kind)] && stage.norm[node.stage.norm] &&
+          (attention ? stage.no_width && stage.no_activation
+                     : stage.width[node.stage.width] && stage.activation[node.stage.activation]);
     }
   }
   return mask;
@@ -223,11 +289,13 @@ std::optional<SpaceGraph::Point> SpaceGraph::Least(double a, double b, const Cos
       if (!mask[n.index]) continue;
       Best with;
       with.node = n;
-      if (nodes_[n.index].piece != nullptr) {
+      with.steps = (*costs.steps)[n.index];
+      with.time = (*costs.time)[n.index];
+      if (!nodes_[n.index].leaf()) {
         const Best& chain = best[view_->NodeChildren(n)[0].index];
         if (!chain.node.valid()) continue;
-        with.steps = chain.steps + (*costs.steps)[n.index];
-        with.time = chain.time + (*costs.time)[n.index];
+        with.steps = chain.steps + with.steps;
+        with.time = chain.time + with.time;
       }
       with.key = a * with.steps + b * with.time;
       const double tie = a == 0 ? with.steps - own.steps : with.time - own.time;
@@ -244,7 +312,7 @@ std::optional<SpaceGraph::Point> SpaceGraph::Least(double a, double b, const Cos
   for (;;) {
     const ENodeRef n = best[at.index].node;
     point.nodes.push_back(n);
-    if (nodes_[n.index].piece == nullptr) return point;
+    if (nodes_[n.index].leaf()) return point;
     at = view_->NodeChildren(n)[0];
   }
 }
@@ -356,7 +424,7 @@ std::vector<SpaceGraph::Hull> SpaceGraph::RestHulls(const Costs& costs,
     own.resize(corners);
     for (uint32_t k = 0; k < view_->NodeCountOf(c); ++k) {
       const ENodeRef n{view_->FirstNode(c).index + k};
-      if (!mask[n.index] || nodes_[n.index].piece == nullptr) continue;
+      if (!mask[n.index] || nodes_[n.index].leaf()) continue;
       Hull& before = hulls[view_->NodeChildren(n)[0].index];
       for (const auto& [steps, time] : own) {
         before.emplace_back(steps + (*costs.steps)[n.index], time + (*costs.time)[n.index]);
@@ -374,7 +442,7 @@ std::vector<double> SpaceGraph::LeastToFollow(const std::vector<double>& load,
     const ClassRef c = by_length_[i];
     for (uint32_t k = 0; k < view_->NodeCountOf(c); ++k) {
       const ENodeRef n{view_->FirstNode(c).index + k};
-      if (!mask[n.index] || nodes_[n.index].piece == nullptr) continue;
+      if (!mask[n.index] || nodes_[n.index].leaf()) continue;
       double& before = rest[view_->NodeChildren(n)[0].index];
       before = std::min(before, rest[c.index] + load[n.index]);
     }
@@ -411,11 +479,9 @@ std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& cost
     for (uint32_t k = 0; k < view_->NodeCountOf(c) && !exhausted_; ++k) {
       const ENodeRef n{view_->FirstNode(c).index + k};
       if (!mask[n.index]) continue;
-      if (nodes_[n.index].piece == nullptr) {
-        own.push_back({0, 0, {}, n, 0});
-        continue;
-      }
-      const std::vector<Chain>& shorter = chains[view_->NodeChildren(n)[0].index];
+      const bool leaf = nodes_[n.index].leaf();
+      const std::vector<Chain> none = {{0, 0, {}, n, 0}};
+      const std::vector<Chain>& shorter = leaf ? none : chains[view_->NodeChildren(n)[0].index];
       for (uint32_t i = 0; i < shorter.size(); ++i) {
         Chain chain{shorter[i].steps + (*costs.steps)[n.index],
                     shorter[i].time + (*costs.time)[n.index], shorter[i].loads, n, i};
@@ -465,7 +531,7 @@ std::optional<SpaceGraph::Point> SpaceGraph::LeastWithinBudget(const Costs& cost
   point.time = best->time;
   for (ClassRef at = by_length_.back();;) {
     point.nodes.push_back(best->node);
-    if (nodes_[best->node.index].piece == nullptr) return point;
+    if (nodes_[best->node.index].leaf()) return point;
     at = view_->NodeChildren(best->node)[0];
     best = &chains[at.index][best->before];
   }
@@ -505,6 +571,9 @@ Choice SpaceGraph::Decode(std::span<const ENodeRef> nodes) const {
     if (node.piece == nullptr) continue;
     if (node.output) {
       choice.hidden.resize(node.position);
+      choice.readout = node.readout;
+    } else if (node.embedding) {
+      choice.embed = node.stage.width;
     } else {
       choice.hidden[node.position] = node.stage;
     }

@@ -71,9 +71,12 @@ class SpaceGraph {
   // What an e-node of a network stands for.
   struct NetworkNode {
     const Piece* piece = nullptr;  // null: no stage
+    bool embedding = false;        // `stage.width` is that of the tokens' vectors
     bool output = false;
+    Readout readout = Readout::kFlat;
     size_t position = 0;  // hidden stages before it
     HiddenStage stage;
+    bool leaf() const { return piece == nullptr || embedding; }
   };
 
   // A complete network: its place in the plane of L and T, and its e-nodes.

@@ -11,6 +11,7 @@
 #include "layers/l2/layers.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
+#include "layers/l2/symmetry.h"
 #include "layers/l2/updates.h"
 #include "layers/l3/domain.h"
 #include "layers/l3/verify.h"
@@ -171,22 +172,32 @@ class Verifier {
       }
     }
     for (const Property& property : model_.properties) {
-      if (property.kind == Property::Kind::kDepth || property.kind == Property::Kind::kWidth ||
-          property.kind == Property::Kind::kParamBudget ||
-          property.kind == Property::Kind::kLatencyBudget) {
-        continue;
+      if (property.kind == Property::Kind::kEquivariant) {
+        CheckSymmetry(property);
+      } else if (property.kind == Property::Kind::kCausal ||
+                 property.kind == Property::Kind::kAutoregressive) {
+        // One output, of all that was read, comes after everything.
+        if (model_.out.kind == l3::Domain::Kind::kSequence) CheckCausal(property);
       }
-      if (property.kind == Property::Kind::kCausal ||
-          property.kind == Property::Kind::kAutoregressive) {
-        CheckCausal(property);
-        continue;
-      }
-      Error(Kind::kConsistency, property.span,
-            "no network of the layers supported now can be shown to be '" +
-                std::string(l3::PropertyName(property.kind)) + "'")
-          .Label("not supported yet")
-          .Fix("leave out the property");
     }
+  }
+
+  void CheckSymmetry(const l3::Property& property) {
+    const std::string name = "equivariant(" + property.group + ")";
+    if (!IsKnownSymmetry(property.group)) {
+      Error(Kind::kConsistency, property.span, "no layer can be shown to be " + name)
+          .Label("known: permutation, translation")
+          .Fix("leave out the property");
+      return;
+    }
+    const auto node = FirstWithoutSymmetry(methods_.infer, property.group);
+    if (!node) return;
+    Error(Kind::kConsistency, methods_.infer.nodes[*node].form.span,
+          "'" + methods_.infer.nodes[*node].form.name + "' loses what makes the model " + name)
+        .With({property.span, "declared here"})
+        .Fix(
+            "work on the channels of each position, and join positions by attention or a mean over "
+            "all of them");
   }
 
   // An autoregressive model is trained on sequences whose every position predicts the next, so it

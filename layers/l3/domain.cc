@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "layers/l3/forms.h"
 #include "layers/support/printer.h"
 #include "layers/support/units.h"
 
@@ -248,6 +249,8 @@ tensor::DType ExampleDType(const Domain& domain) {
 }
 
 int64_t NumElements(const Domain& domain) { return CountElements(domain); }
+
+const std::vector<std::string>& DomainForms() { return kDomainWords; }
 
 std::optional<Domain> ParseDomain(ParserBase& parser) {
   ParserBase::Nesting nesting(parser);

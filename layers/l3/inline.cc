@@ -51,7 +51,6 @@ bool Inline(Term& term, const ReadText& read, support::Diagnostics& diagnostics)
   support::ParserBase parser(source, own);
   auto value = ParseExpr(parser);
   if (value && !parser.AtEnd()) parser.ErrorExpected("the end of the expression");
-  if (value && !own.has_errors()) VerifyExpr(*value, own);
   if (!value || own.has_errors()) {
     diagnostics.Error(Kind::kSyntax, term.kind_span, FirstLine(own))
         .Label("this loss is defined there");

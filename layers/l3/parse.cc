@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "layers/l3/forms.h"
 #include "layers/l3/resolve.h"
 #include "layers/support/units.h"
 
@@ -588,6 +589,10 @@ class DeclarationParser {
 };
 
 }  // namespace
+
+const std::vector<std::string>& PropertyForms() { return kProperties; }
+const std::vector<std::string>& LossForms() { return kLossKinds; }
+const std::vector<std::string>& GoalForms() { return kGoals; }
 
 std::optional<Ref> ParseRef(ParserBase& parser) {
   ParserBase::Nesting nesting(parser);

@@ -26,7 +26,7 @@ class BadInput(L3cTest):
         self.refuse(SPEC.replace("labels : tensor(u8, [1])", "labels : tensor(f32, [3])"), "error[consistency]")
 
     def test_budget_that_admits_nothing(self):
-        result = self.refuse(SPEC.replace("500K", "5K"), "error[resource-bound]", "param_budget")
+        result = self.refuse(SPEC.replace("500K", "100"), "error[resource-bound]", "param_budget")
         self.assertIn("NoCandidates", result.err)
 
     def test_too_loose(self):

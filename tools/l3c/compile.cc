@@ -60,6 +60,27 @@ search::LoweringOptions SearchOptions(const Options& options) {
   return search;
 }
 
+// What methods are told apart on where no --system is given: the machine of the priors, the same
+// everywhere, so that a specification has one method.
+l1::System ReferenceSystem() {
+  l1::System system;
+  system.name = "reference";
+  l1::SystemNode ssd, ram, cpu;
+  ssd.name = "ssd_0";
+  ssd.kind = l1::NodeKind::kStorage;
+  ram.name = "ram_0";
+  ram.kind = l1::NodeKind::kMemory;
+  ram.capacity = int64_t{64} * 1000 * 1000 * 1000;
+  cpu.name = "cpu_0";
+  cpu.kind = l1::NodeKind::kCompute;
+  cpu.isa = "x86_64";
+  cpu.cores = 2;
+  cpu.features = {"avx2", "fma", "avx512f"};
+  system.nodes = {ssd, ram, cpu};
+  system.edges = {{0, 1, false, 2e9, {}}, {1, 2, true, 25e9, {}}};
+  return system;
+}
+
 // The node that the first tensor graph runs on: what the plan's kernels are made for.
 const l1::SystemNode& ComputeNode(const l1::Program& program) {
   return program.system.nodes[program.graphs.front().node];
@@ -205,11 +226,33 @@ bool Compilation::LowerSpec() {
   l2::LowerConstraints constraints;
   constraints.rows = TrainRows();
   if (options_.pick) constraints.pick = static_cast<size_t>(*options_.pick);
+  l1::System system = ReferenceSystem();
+  if (!options_.system.empty() && !FindSystem(system)) return false;
+  constraints.simulate = [&](const l2::Module& module) { return StepSeconds(module, system); };
   search::LoweringResult<l2::Module> result =
       l2::LowerToL2(*l3_, constraints, SearchOptions(options_));
   explanations_.push_back(std::move(result.explanation));
   if (!result.ok()) return Fail(*result.failure);
   return EnterLowered(Layer::kL2, l2::PrintModule(result.best()));
+}
+
+std::optional<double> Compilation::StepSeconds(const l2::Module& module,
+                                               const l1::System& system) const {
+  l1::LowerOptions lowering;
+  lowering.system = system;
+  for (const l3::Data& data : module.spec.data) {
+    lowering.data[data.name] = {"data/" + data.name, {{"train", kAssumedTrainRows}}};
+  }
+  const auto placed = l1::Lower(module, lowering);
+  if (!placed.ok()) return std::nullopt;
+  l0::lower::LowerOptions planning;
+  planning.search.mode = search::Mode::kGreedy;
+  planning.numerics = *egraph::ParseNumerics(options_.numerics);
+  const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));
+  support::Diagnostics unread;
+  const auto planned = l0::lower::Lower(placed.best(), costs, planning, unread);
+  if (!planned.ok() || unread.has_errors()) return std::nullopt;
+  return planned.candidates.front().cost.front().value;
 }
 
 bool Compilation::LowerMethod() {

@@ -55,6 +55,9 @@ class Compilation {
   bool Enter(Layer layer, std::unique_ptr<support::SourceFile> text);
   l3::ReadText ReadBeside() const;  // of files that the specification names
   bool LowerSpec();       // l3 → l2
+  // Of one training step of the method on the system, by the cost model; nothing when it has no
+  // plan there.
+  std::optional<double> StepSeconds(const l2::Module& module, const l1::System& system) const;
   bool LowerMethod();     // l2 → l1
   bool LowerPlacement();  // l1 → l0
   bool ApplyOverrides();  // --epochs, --steps, --seed on a file of L1 or L0

@@ -83,13 +83,11 @@ class Merger {
         case l1::StatementKind::kCopy:
           buffers[s.buffer] = buffers[s.source];
           break;
-        case l1::StatementKind::kForward:
-        {
+        case l1::StatementKind::kForward: {
           std::vector<BufferContent>& handed = forwarded_[s.target];
           handed.clear();
           for (const std::string& b : s.buffers) handed.push_back(buffers[b]);
-        }
-          break;
+        } break;
         case l1::StatementKind::kDrop:
           break;
       }
@@ -248,8 +246,8 @@ class Merger {
   Graph merged_;
   Step step_;
   std::map<std::string, std::vector<BufferContent>> forwarded_;  // by receiver
-  std::map<std::string, NodeId> fields_;  // of the sampled data
-  std::map<uint32_t, NodeId> current_;    // value of each state field so far
+  std::map<std::string, NodeId> fields_;                         // of the sampled data
+  std::map<uint32_t, NodeId> current_;                           // value of each state field so far
   std::map<uint32_t, bool> changed_;
   std::map<std::string, NodeId> outputs_;  // of the last graph
 };

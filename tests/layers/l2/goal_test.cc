@@ -115,8 +115,8 @@ TEST(L2Goals, ConstraintsCostByHowMuchTheyFail) {
            Case{"norm(m.params) <= 1", std::sqrt(2.0) - 1},
        }) {
     const bool reads_y = std::string(c.predicate).find("d.y") != std::string::npos;
-    const auto fields = reads_y ? std::vector<std::vector<double>>{kX, kY}
-                                : std::vector<std::vector<double>>{kX};
+    const auto fields =
+        reads_y ? std::vector<std::vector<double>>{kX, kY} : std::vector<std::vector<double>>{kX};
     EXPECT_NEAR(LossOf(Read(Pair("constraint(" + std::string(c.predicate) + ")")), fields),
                 c.penalty, 1e-6)
         << c.predicate;
