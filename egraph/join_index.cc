@@ -18,8 +18,8 @@ inline uint64_t Mix(uint64_t hash, uint32_t x) {
 }
 inline uint32_t Fold(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
-// Where there is too little room, small arrays get twice what is needed, for soon they need it; large
-// ones just that. What was in there is not copied.
+// Where there is too little room, small arrays get twice what is needed, for soon they need it;
+// large ones just that. What was in there is not copied.
 void MakeRoom(std::vector<uint32_t>* values, size_t size) {
   constexpr size_t kSmall = 1 << 14;
   if (values->capacity() >= size) return;

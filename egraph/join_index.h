@@ -1,10 +1,11 @@
 // The rows of one table by the values of some of its columns: what a join probes.
 //
-// Most rows are in sorted runs: entries of one key stand side by side, newest row first, with copies
-// of the other columns where there are few, so that a probe touches a line or two of memory and
-// never the table. Keys that are dense enough (ids of classes, as a rule) are found through an array,
-// others through a hash. Rows that came since the last sort hang in chains behind a hash of their
-// own; when they are many, everything is sorted again, so an index costs O(1) a row over its life.
+// Most rows are in sorted runs: entries of one key stand side by side, newest row first, with
+// copies of the other columns where there are few, so that a probe touches a line or two of memory
+// and never the table. Keys that are dense enough (ids of classes, as a rule) are found through an
+// array, others through a hash. Rows that came since the last sort hang in chains behind a hash of
+// their own; when they are many, everything is sorted again, so an index costs O(1) a row over its
+// life.
 //
 // Rows that died since the last sort are still in it: see MayBeStale().
 #pragma once

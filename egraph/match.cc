@@ -10,9 +10,7 @@ namespace {
 constexpr uint64_t kMatchesPerLook = 256;
 constexpr uint64_t kWorkPerLook = 1 << 14;
 
-uint64_t Mix(uint64_t hash, uint64_t x) {
-  return (std::rotl(hash, 23) ^ x) * 0x9e3779b97f4a7c15u;
-}
+uint64_t Mix(uint64_t hash, uint64_t x) { return (std::rotl(hash, 23) ^ x) * 0x9e3779b97f4a7c15u; }
 
 bool SameOperand(const Operand& a, const Operand& b) {
   return a.is_constant == b.is_constant && a.bits == b.bits;
@@ -90,8 +88,8 @@ uint32_t JoinForest::Add(const EGraph& graph, JoinIndexes& indexes, const Query&
     return {Kind::kConstant, offset, column, bits};
   };
 
-  const bool interns = std::any_of(
-      plan.steps.begin(), plan.steps.end(), [&](const JoinPlan::Step& step) {
+  const bool interns =
+      std::any_of(plan.steps.begin(), plan.steps.end(), [&](const JoinPlan::Step& step) {
         return step.kind == JoinPlan::Step::Kind::kPrimitive &&
                !graph.primitives()[step.primitive].reads_only;
       });
@@ -404,7 +402,8 @@ void JoinRun::Close(uint32_t number) {
     for (uint32_t l = node.first_leaf; l != JoinForest::kNone; l = forest_.leaves_[l].next) {
       if (closed_leaves_[l] == 0) return;
     }
-    for (uint32_t c = node.first_child; c != JoinForest::kNone; c = forest_.nodes_[c].next_sibling) {
+    for (uint32_t c = node.first_child; c != JoinForest::kNone;
+         c = forest_.nodes_[c].next_sibling) {
       if (closed_nodes_[c] == 0) return;
     }
     closed_nodes_[n] = 1;

@@ -55,8 +55,8 @@ class JoinForest {
   };
   struct Leaf {
     uint32_t node = kNone;
-    uint32_t next = kNone;    // of the same node
-    uint32_t number = 0;      // among those of its tree
+    uint32_t next = kNone;  // of the same node
+    uint32_t number = 0;    // among those of its tree
     uint32_t first_output = 0, output_count = 0;
     uint64_t stop_at = kNoLimit;  // looks for no more matches than this
   };

@@ -19,7 +19,8 @@ class MatchBuffer {
   // Makes room for one more record of `width` values, the same at every call.
   uint32_t* Append(uint32_t width) {
     ++count_;
-    if (static_cast<size_t>(end_ - next_) < width) [[unlikely]] Grow(width);
+    if (static_cast<size_t>(end_ - next_) < width) [[unlikely]]
+      Grow(width);
     return std::exchange(next_, next_ + width);
   }
   uint64_t count() const { return count_; }

@@ -54,9 +54,8 @@ uint64_t Planner::BoundColumns(const Atom& atom) const {
 }
 
 bool Planner::SharesSlot(const Atom& atom) const {
-  return std::any_of(atom.columns.begin(), atom.columns.end(), [this](const Operand& o) {
-    return !o.is_constant && bound_[o.bits] != 0;
-  });
+  return std::any_of(atom.columns.begin(), atom.columns.end(),
+                     [this](const Operand& o) { return !o.is_constant && bound_[o.bits] != 0; });
 }
 
 // The rows expected to match an atom, given what is bound.

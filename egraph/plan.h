@@ -1,8 +1,8 @@
 // Join plans: in which order the atoms of a query are met, and how each finds its rows.
 //
 // The next atom is the one expected to meet the fewest rows given the slots bound so far: it is
-// scanned when nothing is bound, looked up in the hash of its table when all arguments are, and else
-// probed through an index (join_index.h). Primitives run as soon as their arguments are bound.
+// scanned when nothing is bound, looked up in the hash of its table when all arguments are, and
+// else probed through an index (join_index.h). Primitives run as soon as their arguments are bound.
 // Planning is greedy: k atoms cost O(k²) estimates, never a search over orders.
 //
 // A plan is kept and used again until the tables have grown or shrunk by a factor of four.
@@ -45,8 +45,8 @@ struct JoinPlan {
   struct Step {
     enum class Kind : uint8_t { kScan, kScanBack, kLookup, kProbe, kPrimitive } kind;
     // Atoms.
-    uint32_t atom = 0;       // of the query
-    uint64_t index_mask = 0;  // kProbe
+    uint32_t atom = 0;                          // of the query
+    uint64_t index_mask = 0;                    // kProbe
     uint32_t first_key = 0, key_count = 0;      // into keys
     uint32_t first_check = 0, check_count = 0;  // into checks
     // Primitives.

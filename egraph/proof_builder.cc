@@ -499,8 +499,9 @@ ProofBuilder::Ref ProofBuilder::Chain(Claim claim, std::vector<Ref> links) {
 
 // A chain that only one other chain uses is part of that.
 void ProofBuilder::Flatten(std::vector<uint32_t>* uses) {
-  for (Draft& draft : drafts_) {
-    if (draft.kind != Kind::kChain) continue;
+  for (size_t s = 0; s < drafts_.size(); ++s) {
+    Draft& draft = drafts_[s];
+    if (draft.kind != Kind::kChain || (*uses)[s] == 0) continue;
     std::vector<Ref> links;
     for (const Ref& link : draft.premises) {
       const Draft& inner = drafts_[link.step];

@@ -18,8 +18,8 @@ class Schedule {
   static Schedule Repeat(uint64_t times, Schedule body);
   static Schedule Saturate(Schedule body);
   static Schedule Sequence(std::vector<Schedule> parts);
-  // A Run whose `query` has a match does nothing, and so ends a loop around it in which nothing else
-  // changes the graph either.
+  // A Run whose `query` has a match does nothing, and so ends a loop around it in which nothing
+  // else changes the graph either.
   Schedule Until(Query query) &&;
 
   Kind kind() const { return kind_; }

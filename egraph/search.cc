@@ -11,8 +11,8 @@ constexpr uint32_t kChunkRows = 1024;
 // With fewer rows to begin with, other threads would be woken for nothing.
 constexpr uint64_t kMinParallelRows = 4096;
 
-// Whether a plan made for `planned` rows still serves. Where there is much to search, planning again
-// costs nothing beside it.
+// Whether a plan made for `planned` rows still serves. Where there is much to search, planning
+// again costs nothing beside it.
 bool StillServes(uint64_t planned, uint64_t rows) {
   constexpr uint64_t kSmall = 256;
   if (rows <= kSmall) return planned <= 2 * rows + 16 && rows <= 2 * planned + 16;

@@ -1,11 +1,11 @@
 // The search of one step: all matches of a set of rules on a graph that does not change meanwhile.
 //
 // What is found, and in which order, does not depend on the number of threads. Trees of the forest
-// (match.h) are cut into chunks of the rows of their first step; the chunks are numbered, any thread
-// may take the next one, and their matches are put together by number. Trees with a primitive that
-// may intern a value are run afterwards, by one thread, in order. When the chunks of several threads
-// find more than a limit allows, what they found is dropped and one thread does the search again, so
-// that it stops where it always stops.
+// (match.h) are cut into chunks of the rows of their first step; the chunks are numbered, any
+// thread may take the next one, and their matches are put together by number. Trees with a
+// primitive that may intern a value are run afterwards, by one thread, in order. When the chunks of
+// several threads find more than a limit allows, what they found is dropped and one thread does the
+// search again, so that it stops where it always stops.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 
 namespace l3c::egraph {
 
-// What is kept of a match of a rule: what its actions read, but for proofs, which name the values of
-// all variables.
+// What is kept of a match of a rule: what its actions read, but for proofs, which name the values
+// of all variables.
 struct KeptSlots {
   bool alike = false;  // no action reads a slot: the matches differ in nothing
   std::vector<uint32_t> slots;
@@ -102,9 +102,9 @@ class RuleSearch {
   SearchCache& cache_;
   Planner planner_;
   std::vector<Added> added_;
-  std::vector<uint32_t> leaves_;  // of the forest
-  std::vector<Chunk> chunks_;     // by tree, then by rows
-  std::vector<size_t> first_chunk_;  // by tree; one more at the end
+  std::vector<uint32_t> leaves_;                 // of the forest
+  std::vector<Chunk> chunks_;                    // by tree, then by rows
+  std::vector<size_t> first_chunk_;              // by tree; one more at the end
   std::vector<uint32_t> old_rows_, row_counts_;  // by atom
   std::vector<JoinForest::Rows> rows_;
 };

@@ -331,8 +331,7 @@ class Expander {
     if (term.term->kind == l3::LossKind::kNorm) return ExpandNorm(term);
     support::Diagnostics diagnostics;
     const auto value = ExpandExpression(
-        *term.term, batch_, [&](const l3::Ref& ref) { return ExpressionValueOf(ref); }, g_,
-        diagnostics);
+        *term.term, [&](const l3::Ref& ref) { return ExpressionValueOf(ref); }, g_, diagnostics);
     if (!value) throw std::logic_error("the module was not verified");
     return g_.node(*value).shape.empty() ? *value : MeanOverRows({*value, {}});
   }

@@ -33,9 +33,9 @@ bool IsReduction(const Expr& call) {
 
 class Expander {
  public:
-  Expander(const l3::Term& term, int64_t batch, const ExpressionLookup& lookup, Graph& graph,
+  Expander(const l3::Term& term, const ExpressionLookup& lookup, Graph& graph,
            support::Diagnostics& diagnostics)
-      : term_(term), batch_(batch), lookup_(lookup), g_(graph), diagnostics_(diagnostics) {}
+      : term_(term), lookup_(lookup), g_(graph), diagnostics_(diagnostics) {}
 
   std::optional<NodeId> Run() {
     const Expr& expr = *term_.value;
@@ -265,7 +265,6 @@ class Expander {
   }
 
   const l3::Term& term_;
-  const int64_t batch_;
   const ExpressionLookup& lookup_;
   Graph& g_;
   support::Diagnostics& diagnostics_;
@@ -273,10 +272,9 @@ class Expander {
 
 }  // namespace
 
-std::optional<NodeId> ExpandExpression(const l3::Term& term, int64_t batch,
-                                       const ExpressionLookup& lookup, Graph& graph,
-                                       support::Diagnostics& diagnostics) {
-  return Expander(term, batch, lookup, graph, diagnostics).Run();
+std::optional<NodeId> ExpandExpression(const l3::Term& term, const ExpressionLookup& lookup,
+                                       Graph& graph, support::Diagnostics& diagnostics) {
+  return Expander(term, lookup, graph, diagnostics).Run();
 }
 
 bool CheckExpression(const l3::Module& spec, const l3::Term& term,
@@ -298,7 +296,7 @@ bool CheckExpression(const l3::Module& spec, const l3::Term& term,
     if (several) it->second.nodes.push_back(graph.AddInput(name + " …", DType::kF32, shape));
     return it->second;
   };
-  return ExpandExpression(term, kRows, lookup, graph, diagnostics).has_value();
+  return ExpandExpression(term, lookup, graph, diagnostics).has_value();
 }
 
 }  // namespace l3c::l2

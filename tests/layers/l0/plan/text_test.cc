@@ -37,9 +37,16 @@ TEST(PlanText, RoundTripsTheRareForms) {
   plan.init[0] = {0, InitKind::kUniform, -1e-300, 1.0 / 3, UINT64_MAX, UINT64_MAX - 1, {}};
   plan.init[1] = {1, InitKind::kConstant, -0.0, 0, 0, 0, {}};
   plan.sources[0].path = "a \"quoted\" \\ path";
+  plan.sources[0].fields[1].dtype = DType::kI64;
   plan.sources[0].fields[1].classes = 10;
   plan.samplers[0].samples = 0;
+  plan.samplers[0].window = 4;
+  plan.samplers[0].stride = 2;
+  plan.samplers[0].shards = 3;
   plan.samplers[1].drop_last = true;
+  plan.samplers[1].kind = SampleKind::kReplay;
+  plan.samplers[1].buffer = 64;
+  plan.samplers[1].recent = true;
   plan.streams.push_back({"host", StreamKind::kHost, "cpu_0", {}});
   Sequence extra;
   extra.name = "extra";
