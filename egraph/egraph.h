@@ -351,8 +351,9 @@ class EGraph {
   // Whether a primitive runs in an action, where it may add e-nodes and unite classes.
   bool in_action() const { return in_action_; }
   const std::vector<UnionRecord>& unions() const { return unions_; }
-  // From here on, what is needed to explain equalities and facts (explain.h) is written down; the
-  // graph itself comes out the same. It must be empty.
+  // From here on, what is needed to explain equalities and facts (explain.h) is written down. The
+  // graph must be empty. It comes to hold the same classes and rows as without proofs, but new
+  // classes may be numbered otherwise: without proofs, matches are applied in blocks.
   void EnableProofs(ProofOptions options = {});
   // Null unless enabled.
   ProofLog* proof_log() const { return proof_log_.get(); }
