@@ -58,7 +58,7 @@ struct Proof {
       kGivenEquality,
       kGivenFact,
       kApply,       // what application `source` claims
-      kCongruence,  // the first premise with the arguments of its left side replaced by equal ones
+      kEqualArguments,  // the first premise with the arguments of its left side replaced by equal ones
       kChain,       // a = b, b = c, … so a = z
       kThere,       // t = t, because the premise speaks of t (on its right side if reversed)
       kContainer,   // containers with equal elements

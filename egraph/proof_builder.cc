@@ -374,7 +374,7 @@ ProofBuilder::Ref ProofBuilder::Congruence(Ref base, Claim claim, FunctionId f,
     if (from[i] == to[i]) continue;
     premises.push_back(Equal(graph_.function(f).inputs[i], from[i], to[i], t));
   }
-  return Emit(Kind::kCongruence, std::move(claim), std::move(premises));
+  return Emit(Kind::kEqualArguments, std::move(claim), std::move(premises));
 }
 
 ProofBuilder::Ref ProofBuilder::Container(SortId sort, Value x, Value y, uint32_t t) {

@@ -155,7 +155,7 @@ bool ProofChecker::CheckStep(uint32_t s) {
         if (c == *claim) return true;
       }
       return Wrong("the application does not claim it");
-    case Kind::kCongruence:
+    case Kind::kEqualArguments:
       return CheckCongruence(step, *claim);
     case Kind::kChain:
       return CheckChain(step, *claim);

@@ -61,7 +61,7 @@ class Printer {
         return "given";
       case Kind::kApply:
         return Applied(proof_.applications[step.source]);
-      case Kind::kCongruence:
+      case Kind::kEqualArguments:
         return "the same as " + Refs(std::span(step.premises).first(1)) +
                " with equal arguments: " + Refs(std::span(step.premises).subspan(1));
       case Kind::kChain:
@@ -243,7 +243,7 @@ std::string_view KindName(Kind kind) {
       return "given";
     case Kind::kApply:
       return "apply";
-    case Kind::kCongruence:
+    case Kind::kEqualArguments:
       return "congruence";
     case Kind::kChain:
       return "chain";

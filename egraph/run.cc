@@ -21,6 +21,12 @@ constexpr uint64_t kMinBlock = 16;
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
 
+std::optional<Clock::time_point> DeadlineAfter(double seconds) {
+  if (seconds >= kNoDeadline) return std::nullopt;
+  return Clock::now() +
+         std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 }  // namespace
 
 std::string_view StopReasonName(StopReason reason) {
@@ -57,10 +63,7 @@ class Engine {
         actions_(graph),
         blocks_(graph),
         reports_(graph.rule_count()) {
-    if (budget.max_seconds < kNoDeadline) {
-      deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
-                                     std::chrono::duration<double>(budget.max_seconds));
-    }
+    deadline_ = DeadlineAfter(budget.max_seconds);
   }
 
   RunReport Run(const Schedule& schedule) {
@@ -98,9 +101,11 @@ class Engine {
 
   Outcome Carry(const Schedule& schedule) {
     Outcome outcome;
-    if (!schedule.until().empty() && search_.HasMatch(schedule.until()[0], false)) {
-      outcome.until = true;
-      return outcome;
+    if (!schedule.until().empty()) {
+      const std::optional<bool> met = search_.HasMatch(schedule.until()[0], false, deadline_);
+      if (!met) stopped_ = StopReason::kTimeLimit;
+      outcome.until = met.value_or(false);
+      if (!met || *met) return outcome;
     }
     switch (schedule.kind()) {
       case Schedule::Kind::kRun:
@@ -398,7 +403,13 @@ RunReport RunRuleset(EGraph& graph, RulesetId ruleset, const Budget& budget) {
 }
 
 bool HasMatch(EGraph& graph, const Query& query, bool subsumed_too) {
-  return graph.Rebuild() && RuleSearch(graph).HasMatch(query, subsumed_too);
+  return HasMatchWithin(graph, query, subsumed_too, kNoDeadline).value_or(false);
+}
+
+std::optional<bool> HasMatchWithin(EGraph& graph, const Query& query, bool subsumed_too,
+                                   double max_seconds) {
+  if (!graph.Rebuild()) return false;
+  return RuleSearch(graph).HasMatch(query, subsumed_too, DeadlineAfter(max_seconds));
 }
 
 }  // namespace l3c::egraph

@@ -61,5 +61,8 @@ RunReport RunSchedule(EGraph& graph, const Schedule& schedule, const Budget& bud
 RunReport RunRuleset(EGraph& graph, RulesetId ruleset, const Budget& budget = {});
 // True when the query has a match in the (rebuilt) graph; `subsumed_too`: also among subsumed rows.
 bool HasMatch(EGraph& graph, const Query& query, bool subsumed_too = false);
+// The same; nothing when `max_seconds` passed before that was known.
+std::optional<bool> HasMatchWithin(EGraph& graph, const Query& query, bool subsumed_too,
+                                   double max_seconds);
 
 }  // namespace l3c::egraph

@@ -221,7 +221,9 @@ uint64_t RuleSearch::Count(size_t i) const {
   return count;
 }
 
-bool RuleSearch::HasMatch(const Query& query, bool subsumed_too) {
+std::optional<bool> RuleSearch::HasMatch(
+    const Query& query, bool subsumed_too,
+    std::optional<SearchMeter::Clock::time_point> deadline) {
   Begin();
   rows_.clear();
   row_counts_.clear();
@@ -235,10 +237,11 @@ bool RuleSearch::HasMatch(const Query& query, bool subsumed_too) {
   JoinForest& forest = cache_.forest_;
   forest.Add(graph_, cache_.indexes_, query, plan, rows_, {}, 1);
   MatchBuffer found;
-  SearchMeter meter(JoinForest::kNoLimit, JoinForest::kNoLimit, std::nullopt);
+  SearchMeter meter(JoinForest::kNoLimit, JoinForest::kNoLimit, deadline);
   const JoinForest::Tree& tree = forest.trees()[0];
   const JoinForest::Node& root = forest.node(tree.root);
   JoinRun(graph_, forest, meter, subsumed_too).Run(tree, root.from, root.to, std::span(&found, 1));
+  if (found.count() == 0 && meter.stopped() != SearchMeter::Stop::kNone) return std::nullopt;
   return found.count() != 0;
 }
 

@@ -79,8 +79,10 @@ class RuleSearch {
   template <typename Fn>
   bool ForEachRun(size_t i, Fn&& fn) const;
 
-  // Whether the query has a match; `subsumed_too`: also among subsumed rows.
-  bool HasMatch(const Query& query, bool subsumed_too);
+  // Whether the query has a match; `subsumed_too`: also among subsumed rows. Nothing where the
+  // deadline passed before that was known.
+  std::optional<bool> HasMatch(const Query& query, bool subsumed_too,
+                               std::optional<SearchMeter::Clock::time_point> deadline);
 
  private:
   struct Chunk {

@@ -15,8 +15,10 @@ constexpr size_t kMaxShownTerm = 200;
 bool Loader::CheckCommand(uint32_t n) {
   Query query;
   if (!ReadQuery(n, 1, &query)) return false;
-  if (HasMatch(graph_, query, /*subsumed_too=*/true)) return ProveCheck(n, query);
-  return CheckFailed(n);
+  const std::optional<bool> holds =
+      HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget.max_seconds);
+  if (!holds) return Error(Offset(n), "the time limit passed before this was known");
+  return *holds ? ProveCheck(n, query) : CheckFailed(n);
 }
 
 // Whether there is a match of the facts [first, last) of `n`; nothing where they are no query by
@@ -28,7 +30,7 @@ std::optional<bool> Loader::Holds(uint32_t n, uint32_t first, uint32_t last) {
     if (!compiler.AddFact(Child(n, i))) return std::nullopt;
   }
   if (!compiler.FinishQuery(&query)) return std::nullopt;
-  return HasMatch(graph_, query, /*subsumed_too=*/true);
+  return HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget.max_seconds);
 }
 
 // "; 'EXPR' is TERM" where the expression has no variables, or that it is not there.

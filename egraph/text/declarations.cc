@@ -76,14 +76,14 @@ bool Loader::ConstructorOptionsFrom(uint32_t n, uint32_t i, ConstructorOptions* 
     }
     uint32_t value = 0;
     if (!OptionValue(n, &i, &value)) return false;
-    if (doc_.node(value).kind == Document::Kind::kInt) {
-      options->cost = static_cast<double>(doc_.Int(value));
-    } else if (doc_.node(value).kind == Document::Kind::kFloat) {
-      options->cost = doc_.Float(value);
-    } else {
-      return Error(Offset(value), "expected a number");
+    // extract adds whole numbers, exactly.
+    constexpr int64_t kMaxCost = int64_t{1} << 53;
+    if (doc_.node(value).kind != Document::Kind::kInt || doc_.Int(value) < 0 ||
+        doc_.Int(value) > kMaxCost) {
+      return Error(Offset(value), "a cost is a whole number from 0 to 2^53; what must never be "
+                                  "extracted is :unextractable");
     }
-    if (!(options->cost >= 0)) return Error(Offset(value), "a cost is not negative");
+    options->cost = static_cast<double>(doc_.Int(value));
   }
   return true;
 }

@@ -79,9 +79,12 @@ bool Loader::LetSchedulerCommand(uint32_t n) {
     if (text != ":match-limit" && text != ":ban-length") {
       return Error(Offset(option), "expected :match-limit or :ban-length");
     }
+    // No match at all would ban every rule for ever.
+    const int64_t least = text == ":match-limit" ? 1 : 0;
     if (i + 1 == Count(kind) || doc_.node(Child(kind, i + 1)).kind != Document::Kind::kInt ||
-        doc_.Int(Child(kind, i + 1)) < 0) {
-      return Error(Offset(option), "a count that is not negative must follow " + Quoted(option));
+        doc_.Int(Child(kind, i + 1)) < least) {
+      return Error(Offset(option), "a count from " + std::to_string(least) + " on must follow " +
+                                       Quoted(option));
     }
     (text == ":match-limit" ? options.match_limit : options.ban_length) =
         static_cast<uint64_t>(doc_.Int(Child(kind, i + 1)));

@@ -94,6 +94,22 @@ class EGraph(L3cTest):
                 if option == "--max-bytes":
                     self.assertLessEqual(done.done["bytes"], value * 1.1)
 
+    def test_the_time_limit_holds_for_checks_and_conditions(self):
+        facts = "(r a x) (r b x) (r c x) (= (+ a (+ b c)) -1)"
+        rows = ("(relation r (i64 i64)) (r 0 0) (rule ((r a b) (< a 30000)) ((r (+ a 1) b)))"
+                "(run 30001)\n")
+        check = self.write("check.egg", rows + f"(check {facts})\n")
+        done = self.l3c("egraph", "run", check, "--max-seconds", 1, code=1, timeout=60)
+        self.assertIn("check.egg:2:1: error: the time limit passed", done.err)
+        until = self.write("until.egg", rows + f"(run 1 :until {facts})\n")
+        done = self.l3c("egraph", "run", until, "--max-seconds", 1, timeout=60)
+        self.assertIn("time limit", done.err)
+
+    def test_costs_that_extract_cannot_add_are_refused(self):
+        for cost in ("1.5", "inf", "-1", "9007199254740993"):
+            program = self.write("cost.egg", f"(datatype A (B :cost {cost}))")
+            self.assertIn("a cost is a whole number", self.l3c("egraph", "run", program, code=1).err)
+
     def test_contradictions_name_both_rules(self):
         path = self.write("colors.egg", """(datatype T (A) (B))
 (function color (T) String :no-merge)

@@ -145,7 +145,9 @@ TEST(Scheduler, ErrorsInText) {
   EXPECT_EQ(error("(let-scheduler b (round-robin))"),
             "expected (back-off [:match-limit N] [:ban-length N])");
   EXPECT_EQ(error("(let-scheduler b (back-off :match-limit -1))"),
-            "a count that is not negative must follow ':match-limit'");
+            "a count from 1 on must follow ':match-limit'");
+  EXPECT_EQ(error("(let-scheduler b (back-off :match-limit 0))"),
+            "a count from 1 on must follow ':match-limit'");
   EXPECT_EQ(error("(let-scheduler b (back-off 3))"), "expected :match-limit or :ban-length");
 }
 

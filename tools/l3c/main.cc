@@ -47,9 +47,9 @@ int Main(int argc, char** argv) {
 int main(int argc, char** argv) {
   const int code = l3c::tools::Main(argc, argv);
   // A full disk or a closed pipe must not pass for success.
-  if (!std::cout.flush() && code == 0) {
+  if (!std::cout.flush()) {
     l3c::tools::EnvironmentError("standard output could not be written");
-    return 1;
+    return code == 0 ? 1 : code;
   }
   return code;
 }
