@@ -10,26 +10,15 @@
 namespace l3c::l2 {
 namespace {
 
+using l3::AlgebraOp;
 using l3::Expr;
+using l3::IsReduction;
 using support::Kind;
 using tensor::DType;
 using tensor::Graph;
 using tensor::NodeId;
 using tensor::Op;
 using tensor::Shape;
-
-const std::map<std::string, std::string>& BinaryOps() {
-  static const std::map<std::string, std::string> ops = {
-      {"||", "add"},   {"&&", "mul"},   {"<", "cmplt"},  {"<=", "cmple"}, {">", "cmpgt"},
-      {">=", "cmpge"}, {"==", "cmpeq"}, {"!=", "cmpne"}, {"+", "add"},    {"-", "sub"},
-      {"*", "mul"},    {"/", "div"},    {"%", "mod"}};
-  return ops;
-}
-
-bool IsReduction(const Expr& call) {
-  if (call.name == "sum" || call.name == "mean" || call.name == "norm") return true;
-  return (call.name == "max" || call.name == "min") && call.args.size() == 1;
-}
 
 class Expander {
  public:
@@ -75,7 +64,7 @@ class Expander {
         return Apply(expr.name == "!" ? "not" : "neg", {*operand});
       }
       case Expr::Kind::kBinary:
-        return Elementwise(expr, BinaryOps().at(expr.name));
+        return Elementwise(expr, AlgebraOp(expr.name));
       case Expr::Kind::kCall:
         return Call(expr);
       case Expr::Kind::kList:

@@ -1,5 +1,7 @@
 #include "layers/l2/predicate.h"
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "layers/l2/algebra.h"
@@ -9,25 +11,14 @@
 namespace l3c::l2 {
 namespace {
 
+using l3::AlgebraOp;
 using l3::Expr;
+using l3::IsReduction;
 using tensor::DType;
 using tensor::Graph;
 using tensor::NodeId;
 using tensor::Op;
 using tensor::Shape;
-
-const std::map<std::string, std::string>& BinaryOps() {
-  static const std::map<std::string, std::string> ops = {
-      {"||", "add"},   {"&&", "mul"},   {"<", "cmplt"},  {"<=", "cmple"}, {">", "cmpgt"},
-      {">=", "cmpge"}, {"==", "cmpeq"}, {"!=", "cmpne"}, {"+", "add"},    {"-", "sub"},
-      {"*", "mul"},    {"/", "div"},    {"%", "mod"}};
-  return ops;
-}
-
-bool IsReduction(const Expr& call) {
-  if (call.name == "sum" || call.name == "mean" || call.name == "norm") return true;
-  return (call.name == "max" || call.name == "min") && call.args.size() == 1;
-}
 
 class Expander {
  public:
@@ -49,7 +40,7 @@ class Expander {
       case Expr::Kind::kUnary:
         return Apply(g_, e.name == "-" ? "neg" : "not", {Value(e.args[0])});
       case Expr::Kind::kBinary:
-        return Elementwise(BinaryOps().at(e.name), {Value(e.args[0]), Value(e.args[1])});
+        return Elementwise(AlgebraOp(e.name), {Value(e.args[0]), Value(e.args[1])});
       case Expr::Kind::kCall: {
         if (IsReduction(e)) return Reduce(e.name, Value(e.args[0]));
         std::vector<NodeId> operands;
@@ -63,7 +54,7 @@ class Expander {
   }
 
  private:
-  NodeId Elementwise(const std::string& op, std::vector<NodeId> operands) {
+  NodeId Elementwise(std::string_view op, std::vector<NodeId> operands) {
     Shape wide = {batch_};
     for (NodeId operand : operands) {
       const Shape& shape = g_.node(operand).shape;
@@ -80,8 +71,8 @@ class Expander {
     const auto known = tensor::FindOp(op);
     if (!known || tensor::Definition(*known).op_class != tensor::OpClass::kElementwise ||
         tensor::Definition(*known).arity != static_cast<int>(operands.size())) {
-      throw tensor::ShapeError("'" + op + "' is no function of " + std::to_string(operands.size()) +
-                               " numbers here");
+      throw tensor::ShapeError("'" + std::string(op) + "' is no function of " +
+                               std::to_string(operands.size()) + " numbers here");
     }
     return g_.Add(*known, std::move(operands));
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -44,6 +45,11 @@ int LevelOf(std::string_view binary) {
   }
   return kAtomLevel;
 }
+
+constexpr std::pair<std::string_view, std::string_view> kAlgebraOps[] = {
+    {"||", "add"},   {"&&", "mul"},   {"<", "cmplt"},  {"<=", "cmple"}, {">", "cmpgt"},
+    {">=", "cmpge"}, {"==", "cmpeq"}, {"!=", "cmpne"}, {"+", "add"},    {"-", "sub"},
+    {"*", "mul"},    {"/", "div"},    {"%", "mod"}};
 
 // Reductions of the grammar; the tensor algebra's own ops come on top.
 struct Reduction {
@@ -343,6 +349,18 @@ std::string PrintExpr(const Expr& expr) {
     }
   }
   return "";
+}
+
+std::string_view AlgebraOp(std::string_view binary) {
+  return std::find_if(std::begin(kAlgebraOps), std::end(kAlgebraOps),
+                      [&](const auto& entry) { return entry.first == binary; })
+      ->second;
+}
+
+bool IsReduction(const Expr& call) {
+  return call.args.size() == 1 &&
+         std::any_of(std::begin(kReductions), std::end(kReductions),
+                     [&](const Reduction& reduction) { return reduction.name == call.name; });
 }
 
 bool IsPredicate(const Expr& expr) {

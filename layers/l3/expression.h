@@ -49,6 +49,11 @@ std::string PrintExpr(const Expr& expr);
 // Whether its value is a truth: a comparison, a connective, true or false.
 bool IsPredicate(const Expr& expr);
 
+// The op of the tensor algebra that a binary operator stands for; of truths, || is add and && mul.
+std::string_view AlgebraOp(std::string_view binary);
+// Whether a call reads all of its one argument: sum, mean, norm, and max and min of one.
+bool IsReduction(const Expr& call);
+
 // Calls `visit` for every reference in it, in the order written.
 void ForEachReference(const Expr& expr, const std::function<void(const Expr&)>& visit);
 

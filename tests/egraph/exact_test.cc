@@ -15,40 +15,21 @@
 #include "egraph/extract/linear_solver.h"
 #include "egraph/extract/plain.h"
 #include "egraph/program.h"
+#include "tests/egraph/random_instance.h"
 
 namespace l3c::egraph {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-struct Instance {
-  PlainNodeGraph graph;
-  std::vector<double> prices;
-  std::vector<ClassRef> roots;
-};
-
 Instance RandomInstance(uint32_t seed, uint32_t classes, bool negative) {
-  std::mt19937 random(seed);
-  Instance instance;
-  for (uint32_t c = 0; c < classes; ++c) {
-    instance.graph.AddClass();
-    for (uint32_t i = 0, count = 1 + random() % 3; i < count; ++i) {
-      std::vector<ClassRef> children;
-      for (uint32_t k = random() % 4; k > 0; --k) {
-        // Mostly downwards, so that there are terms; sometimes up, so that there are cycles.
-        const bool up = random() % 4 == 0;
-        if (!up && c + 1 == classes) continue;
-        children.push_back(ClassRef{
-            static_cast<uint32_t>(up ? random() % classes : c + 1 + random() % (classes - c - 1))});
-      }
-      instance.graph.AddNode(children);
-      instance.prices.push_back(static_cast<double>(random() % 10) * (seed % 2 == 0 ? 1 : 0.37) -
-                                (negative ? 4 : 0));
-    }
-  }
-  instance.roots.push_back(ClassRef{0});
-  if (random() % 2 == 0) instance.roots.push_back(ClassRef{classes / 2});
-  return instance;
+  InstanceShape shape;
+  shape.classes = classes;
+  shape.second_root_one_in = 2;
+  shape.price = [=](uint32_t random) {
+    return random % 10 * (seed % 2 == 0 ? 1 : 0.37) - (negative ? 4 : 0);
+  };
+  return RandomInstance(seed, shape);
 }
 
 // The least over every assignment of frequencies' levels and e-nodes to classes, by the definition

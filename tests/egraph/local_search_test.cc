@@ -11,35 +11,18 @@
 #include "egraph/extract/implications.h"
 #include "egraph/extract/linear_solver.h"
 #include "egraph/extract/plain.h"
+#include "tests/egraph/random_instance.h"
 
 namespace l3c::egraph {
 namespace {
 
-struct Instance {
-  PlainNodeGraph graph;
-  std::vector<double> prices;
-  std::vector<ClassRef> roots{ClassRef{0}};
-};
-
 Instance RandomInstance(uint32_t seed, uint32_t classes, bool gains) {
-  std::mt19937 random(seed);
-  Instance instance;
-  for (uint32_t c = 0; c < classes; ++c) {
-    instance.graph.AddClass();
-    for (uint32_t i = 0, count = 1 + random() % 4; i < count; ++i) {
-      std::vector<ClassRef> children;
-      for (uint32_t k = random() % 4; k > 0; --k) {
-        const bool up = random() % 4 == 0;
-        if (!up && c + 1 == classes) continue;
-        const uint32_t span = std::min<uint32_t>(classes - c - 1, 20);
-        children.push_back(
-            ClassRef{static_cast<uint32_t>(up ? random() % classes : c + 1 + random() % span)});
-      }
-      instance.graph.AddNode(children);
-      instance.prices.push_back(static_cast<double>(random() % 20) - (gains ? 6 : 0));
-    }
-  }
-  return instance;
+  InstanceShape shape;
+  shape.classes = classes;
+  shape.max_nodes = 4;
+  shape.reach = 20;
+  shape.price = [=](uint32_t random) { return random % 20 - (gains ? 6.0 : 0.0); };
+  return RandomInstance(seed, shape);
 }
 
 TEST(LocalSearch, TheTotalIsThatOfTheChoice) {

@@ -36,17 +36,18 @@ std::set<std::string> CodeWords(const std::string& page) {
   return words;
 }
 
-TEST(Reference, NamesEveryPrimitive) {
-  // One sort of each kind, so that all primitives of containers are there.
-  EGraph graph;
-  const ProgramResult loaded = LoadProgram(graph, R"(
+// One sort of each kind, so that all primitives of containers are there.
+constexpr std::string_view kSortsOfEachKind = R"(
     (sort S)
     (sort V (Vec S)) (sort Is (Vec i64)) (sort T (Set S)) (sort M (MultiSet S))
     (sort MM (MultiSet M)) (sort D (Map i64 S)) (sort P (Pair S S))
     (sort Each (UnstableFn (S) S)) (sort Holds (UnstableFn (S) Unit))
     (sort Many (UnstableFn (S) M)) (sort Two (UnstableFn (S S) S))
-    (sort Index (UnstableFn (M S) i64)))",
-                                           "t.egg");
+    (sort Index (UnstableFn (M S) i64)))";
+
+TEST(Reference, NamesEveryPrimitive) {
+  EGraph graph;
+  const ProgramResult loaded = LoadProgram(graph, kSortsOfEachKind, "t.egg");
   ASSERT_TRUE(loaded.ok()) << loaded.status.ToString();
   const std::set<std::string> words = CodeWords(Page());
   size_t registered = 0;
@@ -60,14 +61,7 @@ TEST(Reference, NamesEveryPrimitive) {
 TEST(Reference, ItsNamesArePrimitivesOrCommands) {
   // Those that look like the primitives of containers.
   EGraph graph;
-  const ProgramResult loaded = LoadProgram(graph, R"(
-    (sort S)
-    (sort V (Vec S)) (sort Is (Vec i64)) (sort T (Set S)) (sort M (MultiSet S))
-    (sort MM (MultiSet M)) (sort D (Map i64 S)) (sort P (Pair S S))
-    (sort Each (UnstableFn (S) S)) (sort Holds (UnstableFn (S) Unit))
-    (sort Many (UnstableFn (S) M)) (sort Two (UnstableFn (S S) S))
-    (sort Index (UnstableFn (M S) i64)))",
-                                           "t.egg");
+  const ProgramResult loaded = LoadProgram(graph, kSortsOfEachKind, "t.egg");
   ASSERT_TRUE(loaded.ok());
   for (const std::string& word : CodeWords(Page())) {
     for (const char* prefix : {"vec-", "set-", "multiset-", "map-", "pair-", "bool-"}) {

@@ -12,36 +12,20 @@
 #include <vector>
 
 #include "egraph/extract/linear_solver.h"
+#include "tests/egraph/random_instance.h"
 
 namespace l3c::egraph {
 namespace {
 
-struct Instance {
-  PlainNodeGraph graph;
-  std::vector<double> prices;
-  std::vector<ClassRef> roots{ClassRef{0}};
-};
-
 // Prices of at least 1, so that the terms below a cost are finitely many even on cycles.
 Instance RandomInstance(uint32_t seed, uint32_t classes) {
-  std::mt19937 random(seed);
-  Instance instance;
-  for (uint32_t c = 0; c < classes; ++c) {
-    instance.graph.AddClass();
-    for (uint32_t i = 0, count = 1 + random() % 3; i < count; ++i) {
-      std::vector<ClassRef> children;
-      for (uint32_t k = random() % 3; k > 0; --k) {
-        const bool up = random() % 5 == 0;
-        if (!up && c + 1 == classes) continue;
-        children.push_back(ClassRef{
-            static_cast<uint32_t>(up ? random() % classes : c + 1 + random() % (classes - c - 1))});
-      }
-      instance.graph.AddNode(children);
-      instance.prices.push_back(1 + static_cast<double>(random() % 4));
-    }
-  }
-  if (random() % 3 == 0) instance.roots.push_back(ClassRef{classes / 2});
-  return instance;
+  InstanceShape shape;
+  shape.classes = classes;
+  shape.max_children = 2;
+  shape.up_one_in = 5;
+  shape.second_root_one_in = 3;
+  shape.price = [](uint32_t random) { return 1.0 + random % 4; };
+  return RandomInstance(seed, shape);
 }
 
 // Costs of all terms of `c` up to `most`, one entry a term.
