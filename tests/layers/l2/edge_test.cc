@@ -27,15 +27,6 @@ using Numbers = std::vector<double>;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-Form Parse(const std::string& text, Family family) {
-  support::SourceFile source("form", text);
-  support::Diagnostics diagnostics(&source);
-  support::ParserBase parser(source, diagnostics);
-  auto form = ParseForm(parser, family);
-  EXPECT_TRUE(form.has_value()) << diagnostics.Render(false);
-  return form.value_or(Form{});
-}
-
 struct Result {
   Numbers value;
   Numbers gradient;  // of the sum of the values, by x
@@ -57,7 +48,7 @@ Result Evaluate(const Shape& shape, const Numbers& x,
 }
 
 NodeId Layer(Graph& g, const std::string& text, NodeId x, const std::vector<NodeId>& parameters) {
-  const Form form = Parse(text, Family::kLayer);
+  const Form form = testing::ReadForm(text, Family::kLayer);
   return FindLayer(form.name)->expand(g, form, std::vector{x}, parameters);
 }
 
@@ -217,7 +208,7 @@ TEST(L2Edges, RowsColumnsPrimesAndNoRowsAtAll) {
 // With a constant gradient the corrected means are the gradient and its square from the first step
 // on: every step is lr·g/(|g| + eps).
 TEST(L2Edges, AdamsFirstTenStepsAreCorrectedForTheirBias) {
-  const UpdateGraph update = ExpandUpdate(Parse("adam(lr: 0.125)", Family::kUpdate),
+  const UpdateGraph update = ExpandUpdate(testing::ReadForm("adam(lr: 0.125)", Family::kUpdate),
                                           {{"p", {1}, Init::kZeros, 0}}, 10, DType::kF64);
   std::map<std::string, Array> values;
   for (NodeId id : update.graph.inputs()) {

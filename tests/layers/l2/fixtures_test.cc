@@ -18,6 +18,7 @@
 #include "layers/support/parser.h"
 #include "layers/tensor/differentiate.h"
 #include "layers/tensor/interpreter.h"
+#include "tests/layers/l2/testing.h"
 
 namespace l3c::l2 {
 namespace {
@@ -36,15 +37,6 @@ Json Load(const std::string& name) {
 Array ToArray(const Json& json, DType dtype) {
   return Array::Floats(dtype, json.at("shape").get<Shape>(),
                        json.at("values").get<std::vector<double>>());
-}
-
-Form Parse(const std::string& text, Family family) {
-  support::SourceFile source("form", text);
-  support::Diagnostics diagnostics(&source);
-  support::ParserBase parser(source, diagnostics);
-  auto form = ParseForm(parser, family);
-  EXPECT_TRUE(form.has_value()) << diagnostics.Render(false);
-  return form.value_or(Form{});
 }
 
 // ‖a − b‖ / max(‖b‖, 1)
@@ -68,7 +60,7 @@ std::vector<Array> Evaluate(const Graph& g, const std::vector<Array>& inputs,
 
 void CheckLayer(const Json& c, DType dtype) {
   SCOPED_TRACE(c.at("form").get<std::string>() + " " + std::string(tensor::DTypeName(dtype)));
-  const Form form = Parse(c.at("form"), Family::kLayer);
+  const Form form = testing::ReadForm(c.at("form"), Family::kLayer);
   const LayerEntry& entry = *FindLayer(form.name);
   Graph g;
   std::vector<Array> values;
@@ -119,7 +111,7 @@ void CheckLoss(const Json& c, DType dtype) {
   const std::string kind = c.at("kind");
   SCOPED_TRACE(c.at("form").get<std::string>() + " " + kind + " " +
                std::string(tensor::DTypeName(dtype)));
-  const Form form = Parse(c.at("form"), Family::kLoss);
+  const Form form = testing::ReadForm(c.at("form"), Family::kLoss);
   Graph g;
   const std::vector<Array> values = {ToArray(c.at("output"), dtype),
                                      ToArray(c.at("target"), dtype)};
@@ -156,8 +148,8 @@ void CheckUpdate(const Json& all, const Json& c, DType dtype) {
   for (const auto& [name, start] : all.at("start").items()) {
     parameters.push_back({name, start.at("shape").get<Shape>(), Init::kZeros, 0});
   }
-  const UpdateGraph update = ExpandUpdate(Parse(c.at("form"), Family::kUpdate), parameters,
-                                          c.at("total").get<int64_t>(), dtype);
+  const UpdateGraph update = ExpandUpdate(testing::ReadForm(c.at("form"), Family::kUpdate),
+                                          parameters, c.at("total").get<int64_t>(), dtype);
   std::map<std::string, Array> values;
   for (NodeId id : update.graph.inputs()) {
     const tensor::Node& node = update.graph.node(id);

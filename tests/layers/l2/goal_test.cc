@@ -19,6 +19,8 @@
 namespace l3c::l2 {
 namespace {
 
+using testing::ReadSpec;
+
 using tensor::Array;
 using tensor::DType;
 using tensor::NodeId;
@@ -226,15 +228,6 @@ TEST(L2Goals, WhatCannotBeComputedIsRefusedWithAWayOut) {
       Errors(std::string(kGan) + MethodsFor("generate", "linear(2, 2)") +
              MethodsFor("judge", "linear(2, 1)", "phases [ main(epochs: 3) ]"));
   EXPECT_NE(together.find("differ in 'phases'"), std::string::npos) << together;
-}
-
-l3::Module ReadSpec(std::string_view text) {
-  support::SourceFile source("spec.l3", std::string(text));
-  support::Diagnostics diagnostics(&source);
-  auto module = l3::Parse(source, diagnostics);
-  if (module) l3::Verify(*module, diagnostics);
-  EXPECT_FALSE(diagnostics.has_errors()) << diagnostics.Render(false);
-  return module ? std::move(*module) : l3::Module();
 }
 
 TEST(L2Goals, ThePointsOfAFrontCanBePicked) {

@@ -21,14 +21,7 @@
 namespace l3c::l2 {
 namespace {
 
-l3::Module ReadSpec(std::string_view text) {
-  support::SourceFile source("spec.l3", std::string(text));
-  support::Diagnostics diagnostics(&source);
-  auto module = l3::Parse(source, diagnostics);
-  if (module) l3::Verify(*module, diagnostics);
-  EXPECT_FALSE(diagnostics.has_errors()) << diagnostics.Render(false) << text;
-  return module ? std::move(*module) : l3::Module();
-}
+using testing::ReadSpec;
 
 struct Domains {
   std::string name, in, out, target;

@@ -25,17 +25,10 @@
 namespace l3c::l2 {
 namespace {
 
+using testing::ReadSpec;
+
 using search::LoweringOptions;
 using search::LoweringResult;
-
-l3::Module ReadSpec(std::string_view text) {
-  support::SourceFile source("spec.l3", std::string(text));
-  support::Diagnostics diagnostics(&source);
-  auto module = l3::Parse(source, diagnostics);
-  if (module) l3::Verify(*module, diagnostics);
-  EXPECT_FALSE(diagnostics.has_errors()) << diagnostics.Render(false);
-  return module ? std::move(*module) : l3::Module();
-}
 
 std::string MnistWith(const std::string& properties) {
   std::string text(testing::kMnistSpec);

@@ -6,10 +6,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
+#include "layers/l2/form.h"
 #include "layers/l2/ir.h"
 #include "layers/l2/verify.h"
+#include "layers/l3/parse.h"
+#include "layers/l3/verify.h"
 #include "layers/support/diagnostics.h"
+#include "layers/support/parser.h"
 #include "layers/support/source.h"
 
 namespace l3c::l2::testing {
@@ -82,6 +87,26 @@ inline Module Read(std::string_view text) {
   if (module) Verify(*module, diagnostics);
   EXPECT_FALSE(diagnostics.has_errors()) << diagnostics.Render(false);
   return module ? std::move(*module) : Module();
+}
+
+// The same of a specification.
+inline l3::Module ReadSpec(std::string_view text) {
+  support::SourceFile source("spec.l3", std::string(text));
+  support::Diagnostics diagnostics(&source);
+  auto module = l3::Parse(source, diagnostics);
+  if (module) l3::Verify(*module, diagnostics);
+  EXPECT_FALSE(diagnostics.has_errors()) << diagnostics.Render(false);
+  return module ? std::move(*module) : l3::Module();
+}
+
+// The same of one form.
+inline Form ReadForm(const std::string& text, Family family) {
+  support::SourceFile source("form", text);
+  support::Diagnostics diagnostics(&source);
+  support::ParserBase parser(source, diagnostics);
+  auto form = ParseForm(parser, family);
+  EXPECT_TRUE(form.has_value()) << diagnostics.Render(false);
+  return form.value_or(Form{});
 }
 
 // Everything that parsing and verifying report.

@@ -12,21 +12,13 @@
 #include "layers/l2/updates.h"
 #include "layers/support/parser.h"
 #include "layers/tensor/interpreter.h"
+#include "tests/layers/l2/testing.h"
 
 namespace l3c::l2 {
 namespace {
 
 using tensor::Array;
 using tensor::DType;
-
-Form ParseUpdate(const std::string& text) {
-  support::SourceFile source("update", text);
-  support::Diagnostics diagnostics(&source);
-  support::ParserBase parser(source, diagnostics);
-  auto form = ParseForm(parser, Family::kUpdate);
-  EXPECT_FALSE(diagnostics.has_errors()) << diagnostics.Render(false);
-  return *form;
-}
 
 // Two parameters under fixed gradients.
 const std::vector<Parameter> kParameters = {{"a", {2}, Init::kZeros, 0},
@@ -38,7 +30,8 @@ std::vector<double> GradientAt(int step) {
 
 // The parameters (a0, a1, b0) after each step, and the names of what is kept.
 std::vector<std::vector<double>> RunUpdate(const std::string& text, int steps, int64_t total) {
-  const UpdateGraph update = ExpandUpdate(ParseUpdate(text), kParameters, total);
+  const UpdateGraph update =
+      ExpandUpdate(testing::ReadForm(text, Family::kUpdate), kParameters, total);
   std::map<std::string, Array> values;
   for (tensor::NodeId id : update.graph.inputs()) {
     const tensor::Node& node = update.graph.node(id);
@@ -143,7 +136,8 @@ TEST(L2Updates, ClippingScalesAllGradientsTogether) {
 
 TEST(L2Updates, StepScalarsAreExactInOwnPrecision) {
   // With f32 bias corrections the first move would be off by about 1e-4.
-  const UpdateGraph update = ExpandUpdate(ParseUpdate("adam(lr: 1.0, eps: 0.0)"), kParameters, 10);
+  const UpdateGraph update =
+      ExpandUpdate(testing::ReadForm("adam(lr: 1.0, eps: 0.0)", Family::kUpdate), kParameters, 10);
   std::vector<Array> inputs;
   for (tensor::NodeId id : update.graph.inputs()) {
     const tensor::Node& node = update.graph.node(id);
@@ -157,7 +151,8 @@ TEST(L2Updates, StepScalarsAreExactInOwnPrecision) {
 }
 
 TEST(L2Updates, NamesItsStateAfterParameterAndRole) {
-  const UpdateGraph update = ExpandUpdate(ParseUpdate("adam(lr: 1.0)"), kParameters, 10);
+  const UpdateGraph update =
+      ExpandUpdate(testing::ReadForm("adam(lr: 1.0)", Family::kUpdate), kParameters, 10);
   std::vector<std::string> names;
   for (const auto& field : update.state) names.push_back(field.name);
   EXPECT_EQ(names, (std::vector<std::string>{"a_m", "b_m", "a_v", "b_v"}));
