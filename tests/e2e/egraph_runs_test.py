@@ -1,9 +1,10 @@
 """l3c egraph run: the same bytes whatever the threads and however often, budgets that stop and say
 so, errors that name what failed."""
 
+import subprocess
 import unittest
 
-from harness import ROOT, L3cTest
+from harness import L3C, ROOT, L3cTest
 
 WORKLOADS = ROOT / "tests" / "egraph" / "workloads"
 
@@ -109,6 +110,39 @@ class EGraph(L3cTest):
         for cost in ("1.5", "inf", "-1", "9007199254740993"):
             program = self.write("cost.egg", f"(datatype A (B :cost {cost}))")
             self.assertIn("a cost is a whole number", self.l3c("egraph", "run", program, code=1).err)
+
+    def test_counts_and_times_that_are_none_are_wrong_usage(self):
+        program = self.write("empty.egg", "")
+        for option in ("--max-nodes", "--max-matches", "--max-iterations", "--max-bytes"):
+            for value in ("-1", "99999999999999999999", "1.5", "x"):
+                self.egraph(program, option, value, code=2)
+        for value in ("nan", "inf", "-1"):
+            self.egraph(program, "--max-seconds", value, code=2)
+
+    def test_no_output_is_written_over_an_input_or_another_output(self):
+        program = self.write("kept.egg", "(datatype M (A i64)) (let a (A 1))\n")
+        before = program.read_bytes()
+        self.egraph(program, "--to-json", program, code=2)
+        self.egraph(program, "--to-json", self.dir / "x", "--dot", self.dir / "." / "x", code=2)
+        self.assertEqual(before, program.read_bytes())
+        self.assertFalse((self.dir / "x").exists())
+
+    def test_a_failed_check_still_says_why_not_and_writes_the_graph(self):
+        program = self.write("fast.egg", "(datatype M (A i64)) (rewrite (A x) (A 7) :numerics fast)\n"
+                             "(let a (A 1)) (run 3) (check (= a (A 7)))\n")
+        graph = self.dir / "fast.json"
+        done = self.egraph(program, "--why-not", "a", "(A 7)", "--to-json", graph, code=1)
+        self.assertIn("rules of class fast do not run", done.out)
+        self.assertNotIn("(A 7)", graph.read_text())
+        self.assertTrue(graph.exists())
+
+    def test_output_that_cannot_be_written_is_an_error_that_is_said(self):
+        program = self.write("print.egg", "(datatype M (A i64)) (print-size)\n")
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([L3C, "egraph", "run", str(program)], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("could not be written", done.stderr)
 
     def test_contradictions_name_both_rules(self):
         path = self.write("colors.egg", """(datatype T (A) (B))

@@ -141,12 +141,16 @@ int EGraphRun(const Options& options) {
   }
   if (options.stats) PrintStatistics(graph, result);
   if (options.proofs) PrintProofs(result);
-  if (result.ok() && !options.why_not.empty()) {
+  // A failed check is when this is wanted most. It adds its terms, so it comes after the files.
+  const bool whole = !graph.failure();
+  const bool wanted = !options.to_json.empty() || !options.dot.empty();
+  if (whole && wanted && !WriteGraph(graph, result, options)) return 1;
+  if (whole && !options.why_not.empty()) {
     const egraph::ProgramResult asked = egraph::LoadProgram(
         graph, "(why-not " + options.why_not[0] + " " + options.why_not[1] + ")", "--why-not",
         program);
     PrintResult(asked, options.json);
-    result.status = asked.status;
+    if (result.ok()) result.status = asked.status;
   }
   if (options.json) {
     Json done{{"event", "done"},
@@ -163,8 +167,6 @@ int EGraphRun(const Options& options) {
     std::cout << Line(done) << "\n";
   }
   if (!result.ok()) std::cerr << result.status.ToString() << "\n";
-  const bool wanted = !options.to_json.empty() || !options.dot.empty();
-  if (result.ok() && wanted && !WriteGraph(graph, result, options)) return 1;
   return result.ok() && std::cout.flush() ? 0 : 1;
 }
 

@@ -5,6 +5,8 @@
 #include <iostream>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "egraph/extract/exact.h"
@@ -29,6 +31,7 @@ constexpr uint64_t kGreedyWork = 1'000'000'000;
 constexpr size_t kMaxFileBytes = size_t{2} << 30;
 // A term longer than this is cut off.
 constexpr size_t kMaxTermBytes = 1 << 16;
+constexpr std::string_view kCut = "…";
 
 bool Refuse(const std::string& path, const std::string& message) {
   std::cerr << path << ": error: " << message << "\n";
@@ -127,7 +130,7 @@ std::string TermText(const SerializedGraph& graph, const SerializedProblem& prob
   };
   open(root);
   while (!stack.empty()) {
-    if (text.size() > kMaxTermBytes) return text + "…";
+    if (text.size() > kMaxTermBytes) return text + std::string(kCut);
     auto& [t, next] = stack.back();
     if (next == problem.graph.NodeChildren(node(t)).size()) {
       text += ")";
@@ -200,7 +203,12 @@ void PrintChoice(const Options& options, const SerializedGraph& graph,
   }
   std::cout << "\n";
   for (ClassRef root : problem.roots) {
-    std::cout << TermText(graph, problem, found.choice, root) << "\n";
+    const std::string text = TermText(graph, problem, found.choice, root);
+    std::cout << text << "\n";
+    if (text.ends_with(kCut)) {
+      std::cerr << options.file << ": warning: a term is cut after " << kMaxTermBytes
+                << " bytes; --json gives the whole choice\n";
+    }
   }
 }
 
@@ -295,9 +303,16 @@ int EGraphExtract(const Options& options) {
     }
   }
   if (found.empty() || !found.front().extraction.feasible) {
-    Refuse(options.file, options.extract_bounds.empty()
+    Refuse(options.file, !options.extract_bounds.empty()
+                             ? "no finite term for the roots was found within the bounds"
+                         : is_exact
                              ? "no finite term for the roots"
-                             : "no finite term for the roots was found within the bounds");
+                             : "no finite term for the roots, or none whose tree cost is a number; "
+                               "--extractor exact tells");
+    return 1;
+  }
+  if (!std::isfinite(found.front().extraction.dag_cost)) {
+    Refuse(options.file, "the costs add up to more than a number can hold");
     return 1;
   }
   if (!options.dot.empty()) {

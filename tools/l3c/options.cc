@@ -5,7 +5,9 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <limits>
 
 #include "layers/support/diagnostics.h"
 #include "rewrites/rewrites.h"
@@ -16,6 +18,8 @@ namespace {
 constexpr char kDescription[] =
     "l3c compiles a statement of intent (L3) into a method (L2), a placement (L1) and a machine plan\n"
     "(L0), by search, and trains it. Any layer's file can be checked, lowered, edited and run.";
+
+constexpr uint64_t kMostCount = uint64_t{1} << 62;
 
 constexpr char kExamples[] =
     "Examples:\n"
@@ -88,6 +92,57 @@ bool ParseBudget(const std::map<std::string, std::string>& given,
   return true;
 }
 
+// The library's own conversions take -1 for a large count, and nan for a time.
+CLI::Validator Whole(uint64_t from, uint64_t to) {
+  return CLI::Validator(
+      [=](const std::string& text) {
+        uint64_t number = 0;
+        const auto [end, error] =
+            std::from_chars(text.data(), text.data() + text.size(), number);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        if (whole && number >= from && number <= to) return std::string();
+        return "takes a whole number from " + std::to_string(from) + " to " + std::to_string(to) +
+               ", not '" + text + "'";
+      },
+      "N");
+}
+
+CLI::Validator Seconds() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        double seconds = 0;
+        const auto [end, error] =
+            std::from_chars(text.data(), text.data() + text.size(), seconds);
+        const bool number = error == std::errc() && end == text.data() + text.size();
+        if (number && seconds >= 0 && seconds <= 1e9) return std::string();
+        return "takes a number of seconds from 0 to 1e9, not '" + text + "'";
+      },
+      "S");
+}
+
+// Nothing that is read or written is written over.
+bool KeepsFiles(const Options& options) {
+  namespace fs = std::filesystem;
+  std::vector<std::string> outputs = {options.to_json, options.dot};
+  if (options.verb == Verb::kLower) outputs.push_back(options.output);
+  std::vector<std::string> taken = {options.file};
+  for (const std::string& output : outputs) {
+    if (output.empty()) continue;
+    for (const std::string& other : taken) {
+      std::error_code error;
+      const bool same = fs::equivalent(output, other, error) ||
+                        fs::absolute(output).lexically_normal() ==
+                            fs::absolute(other).lexically_normal();
+      if (!same || fs::is_character_file(output, error)) continue;
+      std::cerr << "error: '" << output << "' would be written over"
+                << (other == options.file ? " while it is read" : " by another output") << "\n";
+      return false;
+    }
+    taken.push_back(output);
+  }
+  return true;
+}
+
 bool WantsColor(const std::string& when) {
   if (when == "always") return true;
   if (when == "never" || std::getenv("NO_COLOR") != nullptr) return false;
@@ -137,7 +192,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                         "under the working directory)");
     command->add_option("--system", options.system,
                         "An .l1 file with the system to place on (default: this machine)");
-    command->add_option("--seed", seed, "Of initial values and shuffles (default: the file's, or 0)");
+    command->add_option("--seed", seed, "Of initial values and shuffles (default: the file's, or 0)")
+        ->check(Whole(0, std::numeric_limits<int64_t>::max()));
     command->add_option("--numerics", options.numerics, "Which rules may run: exact, reassoc, fast")
         ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
         ->capture_default_str();
@@ -222,18 +278,22 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       ->check(CLI::Range(1, 1024));
   egraph_run->add_option("-F,--fact-directory", options.fact_directory,
                          "Where include, input and output look for files (default: here)");
-  egraph_run->add_option("--max-bytes", options.max_bytes, "Memory at which a run stops")
-      ->check(CLI::Range(uint64_t{1} << 20, uint64_t{1} << 50));
+  egraph_run->add_option("--max-bytes", options.max_bytes,
+                         "Memory at which a run stops (default: 16 GiB)")
+      ->check(Whole(uint64_t{1} << 20, uint64_t{1} << 50));
   egraph_run->add_option("--to-json", options.to_json,
                          "Write the e-graph there in the end, as egraph-serialize does");
   egraph_run->add_option("--dot", options.dot, "Draw the e-graph there in the end");
-  egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops");
-  egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops");
+  egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops")
+      ->check(Whole(1, kMostCount));
+  egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops")
+      ->check(Whole(1, kMostCount));
   egraph_run->add_option("--max-iterations", options.max_iterations,
-                         "Steps of a ruleset after which a run stops");
+                         "Steps of a ruleset after which a run stops")
+      ->check(Whole(0, kMostCount));
   egraph_run->add_option("--max-seconds", options.max_seconds,
                          "Time after which a run is aborted; what it found then varies")
-      ->check(CLI::NonNegativeNumber);
+      ->check(Seconds());
 
   CLI::App* egraph_extract =
       egraph->add_subcommand("extract", "Choose the cheapest term of a serialized e-graph");
@@ -248,7 +308,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                              "file: those in FILE; size: 1 each; or a JSON file {\"op\": cost, …}");
   egraph_extract
       ->add_option("--max-seconds", options.max_seconds, "exact: stop there, with a bound")
-      ->check(CLI::PositiveNumber);
+      ->check(Seconds());
   egraph_extract
       ->add_option("--top", options.top,
                    "The K cheapest distinct terms, by tree cost (tree) or DAG cost (exact)")
@@ -322,6 +382,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
     return {std::nullopt, 2};
   }
+  if (!KeepsFiles(options)) return {std::nullopt, 2};
   // For machines there is one amount of detail.
   if (options.verb == Verb::kOptimize && options.json) options.explain = true;
   options.sarif = diagnostics == "json";
