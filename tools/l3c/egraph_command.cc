@@ -13,16 +13,12 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_line.h"
 
 namespace l3c::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Strings of the program may hold any bytes.
-std::string Line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json PrintedAsJson(const egraph::Printed& printed) {
   using Kind = egraph::Printed::Kind;
@@ -66,7 +62,7 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
 
 void PrintResult(const egraph::ProgramResult& result, bool json) {
   for (const egraph::Printed& printed : result.printed) {
-    std::cout << (json ? Line(PrintedAsJson(printed)) + "\n" : printed.text);
+    std::cout << (json ? JsonLine(PrintedAsJson(printed)) : printed.text);
   }
 }
 
@@ -164,7 +160,7 @@ int EGraphRun(const Options& options) {
                         {"unproven", result.unproven_checks}};
     }
     if (!result.ok()) done["error"] = result.status.ToString();
-    std::cout << Line(done) << "\n";
+    std::cout << JsonLine(done);
   }
   if (!result.ok()) std::cerr << result.status.ToString() << "\n";
   return result.ok() && std::cout.flush() ? 0 : 1;
