@@ -20,7 +20,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/files.h"
-#include "tools/l3c/json_line.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 namespace {
@@ -40,6 +40,7 @@ constexpr std::string_view kCut = "…";
 
 bool Refuse(const std::string& path, const std::string& message) {
   std::cerr << path << ": error: " << message << "\n";
+  PrintJsonDiagnostic({{"file", path}, {"message", message}});
   return false;
 }
 
@@ -204,7 +205,7 @@ void PrintChoice(const Options& options, const SerializedGraph& graph,
       choices.push_back({graph.classes[node.cls].id, node.id});
     }
     line["choice"] = std::move(choices);
-    std::cout << JsonLine(line);
+    PrintJsonLine(line);
     return;
   }
   if (options.top > 1) std::cout << rank << ": ";
@@ -252,11 +253,11 @@ int PrintTopTrees(const Options& options, const SerializedGraph& graph,
           [&](uint32_t t, uint32_t k) { return top.Children(t)[k]; }));
     }
     if (options.json) {
-      std::cout << JsonLine({{"event", "extraction"},
-                             {"extractor", options.extractor},
-                             {"rank", i + 1},
-                             {"tree_cost", top.cost(i)},
-                             {"terms", terms}});
+      PrintJsonLine({{"event", "extraction"},
+             {"extractor", options.extractor},
+             {"rank", i + 1},
+             {"tree_cost", top.cost(i)},
+             {"terms", terms}});
       continue;
     }
     std::cout << i + 1 << ": tree cost " << TreeNumber(top.cost(i)) << "\n";
@@ -278,6 +279,7 @@ int EGraphExtract(const Options& options) {
   egraph::SerializedResult read = egraph::ReadSerialized(*text, options.file);
   if (!read.ok()) {
     std::cerr << read.error << "\n";
+    PrintJsonDiagnostic({{"message", read.error}});
     return 1;
   }
   SerializedGraph& graph = read.graph;
