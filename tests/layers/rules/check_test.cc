@@ -1,0 +1,200 @@
+#include "layers/rules/check.h"
+
+#include <gtest/gtest.h>
+
+#include "rewrites/rewrites.h"
+
+namespace l3c::rules {
+namespace {
+
+CheckReport Check(const std::string& text, CheckOptions options = {}) {
+  const support::SourceFile source("r.egg", text);
+  support::Diagnostics diagnostics;
+  const auto file = ReadRuleFile(source, diagnostics);
+  EXPECT_TRUE(file) << diagnostics.Render(false);
+  return file ? CheckRules(*file, options) : CheckReport{};
+}
+
+std::string Algebra(const std::string& left, const std::string& right,
+                    const std::string& numerics = "exact", const std::string& when = "") {
+  return "(rewrite " + left + " " + right + " :ruleset algebra :numerics " + numerics +
+         (when.empty() ? "" : " :when (" + when + ")") + ")";
+}
+
+// Everything that a counterexample says, to look for words in it.
+std::string Text(const RuleVerdict& verdict) {
+  if (!verdict.counterexample) return std::string(VerdictName(verdict.kind)) + " " + verdict.why;
+  std::string text = verdict.counterexample->reason + "\n";
+  for (const std::string& line : verdict.counterexample->lines) text += line + "\n";
+  return text + verdict.fix;
+}
+
+TEST(CheckRules, LawsThatHold) {
+  const std::pair<std::string, std::string> laws[] = {
+      {"(Add a b)", "(Add b a)"},
+      {"(Max a a)", "a"},
+      {"(Max (Max a b) c)", "(Max a (Max b c))"},
+      {"(Reshape (Reshape a s) t)", "(Reshape a t)"},
+      {"(Permute (Matmul a b) \"1,0\")", "(Matmul (Permute b \"1,0\") (Permute a \"1,0\"))"},
+      {"(Where c a a)", "a"},
+      {"(Expand (Neg a) s)", "(Neg (Expand a s))"},
+      {"(Pad (Permute a \"1,0\") \"1,2,3,4\")", "(Permute (Pad a \"3,4,1,2\") \"1,0\")"},
+      {"(Gather (Neg x) i)", "(Gather (Neg x) i)"},
+      {"(Maximum (Flip a \"0\") \"0\")", "(Maximum a \"0\")"},
+      {"(Cast (Cast a \"f64\") \"f64\")", "(Cast a \"f64\")"},
+  };
+  for (const auto& [left, right] : laws) {
+    const CheckReport report = Check(Algebra(left, right));
+    ASSERT_EQ(report.rules.size(), 1u);
+    EXPECT_EQ(report.rules[0].kind, RuleVerdict::Kind::kHolds) << left << Text(report.rules[0]);
+    EXPECT_EQ(report.rules[0].cases, 200) << left;
+  }
+}
+
+// A law that does not hold, the least of its counterexamples, and what would be true of it.
+TEST(CheckRules, WhatDoesNotHoldIsShownAtItsSmallest) {
+  struct Case {
+    std::string rule;
+    const char* shows;
+    const char* fix;
+  };
+  const Case cases[] = {
+      // −0 + 0 is 0.
+      {Algebra("(Add a (Expand (Number 0.0 t) s))", "a"), "a : f32[] = -0.0", "reassoc"},
+      {Algebra("(Add (Add a b) c)", "(Add a (Add b c))"), "bits", "reassoc"},
+      {Algebra("(Mul a (Add b c))", "(Add (Mul a b) (Mul a c))", "reassoc"), "NaN or an infinity",
+       "fast"},
+      // −1·0 is −0, and NaN·0 is NaN.
+      {Algebra("(Mul a (Expand (Number 0.0 t) s))", "(Expand (Number 0.0 t) s)"), "-0.0", "fast"},
+      {Algebra("(Mul a (Expand (Number 0.0 t) s))", "(Expand (Number 0.0 t) s)", "reassoc"),
+       "a : f32[] = inf", "fast"},
+      {Algebra("(Sum (Flip a x) axes)", "(Sum a axes)"), "f32[", "premise"},
+      {Algebra("(Recip (Recip a))", "a"), "f32[]", "reassoc"},
+      // One element with NaN: max says NaN, the comparison says the other one.
+      {Algebra("(Where (CmpLt a b) b a)", "(Max a b)"), "nan", "fast"},
+      {Algebra("(Sqrt (Mul a a))", "a", "fast"), "a : f32[] = -", "premise"},
+      {Algebra("(Permute (Permute a p) q)", "(Permute a p)"), "", "premise"},
+      {Algebra("(Sum a axes)", "(Maximum a axes)", "fast"), "", "premise"},
+      {Algebra("(Neg (Sum a axes))", "(Sum (Neg a) axes)"), "a : f32[1] = {0.0}", "reassoc"},
+  };
+  for (const Case& c : cases) {
+    const CheckReport report = Check(c.rule);
+    ASSERT_EQ(report.rules.size(), 1u);
+    const RuleVerdict& verdict = report.rules[0];
+    EXPECT_EQ(verdict.kind, RuleVerdict::Kind::kFails) << c.rule << Text(verdict);
+    EXPECT_NE(Text(verdict).find(c.shows), std::string::npos) << c.rule << "\n" << Text(verdict);
+    EXPECT_NE(verdict.fix.find(c.fix), std::string::npos) << c.rule << "\n" << Text(verdict);
+    EXPECT_FALSE(report.sound());
+  }
+}
+
+TEST(CheckRules, ARuleThatChangesTheShapeFails) {
+  for (const char* rule : {"(rewrite (Permute a \"1,0\") a :ruleset algebra)",
+                           "(rewrite (Sum a axes) (Reshape a axes) :ruleset algebra)",
+                           "(rewrite (Neg a) (Cast a \"f99\") :ruleset algebra)",
+                           "(rewrite (Neg a) (Reshape a \"x\") :ruleset algebra)",
+                           "(rewrite (Neg a) (Input \"x\") :ruleset algebra)",
+                           "(rewrite (Neg a) (Pad a \"9223372036854775807,1\") :ruleset algebra)"}) {
+    const CheckReport report = Check(rule);
+    EXPECT_EQ(report.rules[0].kind, RuleVerdict::Kind::kFails) << rule << Text(report.rules[0]);
+  }
+}
+
+// The same law with the premise under which it is true, and without.
+TEST(CheckRules, PremisesHoldInEveryInstance) {
+  EXPECT_FALSE(Check(Algebra("(Mul a a)", "a")).sound());
+  const CheckReport on_bool = Check(Algebra("(Mul a a)", "a", "exact", "(= (dtype a) \"bool\")"));
+  EXPECT_EQ(on_bool.rules[0].kind, RuleVerdict::Kind::kHolds) << Text(on_bool.rules[0]);
+
+  EXPECT_FALSE(Check(Algebra("(Flip a \"0\")", "a")).sound());
+  const CheckReport one =
+      Check(Algebra("(Flip a \"0\")", "a", "exact", "(= 1 (extent (shape a) 0))"));
+  EXPECT_EQ(one.rules[0].kind, RuleVerdict::Kind::kHolds) << Text(one.rules[0]);
+  EXPECT_EQ(one.rules[0].cases, 200);
+
+  const CheckReport scalar = Check(Algebra("(Neg (Neg a))", "a", "exact", "(= (shape a) \"\")"));
+  EXPECT_EQ(scalar.rules[0].cases, 200);
+}
+
+TEST(CheckRules, FactsOfOtherRulesArePremises) {
+  const std::string text =
+      "(relation positive (Val))\n"
+      "(rule ((= e (Exp2 a))) ((positive e)) :ruleset algebra :numerics exact)\n"
+      "(rewrite (Max (Exp2 a) (Neg (Exp2 b))) (Exp2 a) :when ((positive (Exp2 a)))\n"
+      "  :ruleset algebra :numerics fast)\n";
+  const CheckReport report = Check(text);
+  ASSERT_EQ(report.rules.size(), 2u);
+  EXPECT_EQ(report.rules[0].kind, RuleVerdict::Kind::kFacts);
+  EXPECT_EQ(report.rules[1].kind, RuleVerdict::Kind::kHolds) << Text(report.rules[1]);
+}
+
+// Nothing is known of a rule that no instance meets, and it does not count as one that holds.
+TEST(CheckRules, WhatNothingMatchesIsNotTested) {
+  const std::pair<std::string, const char*> cases[] = {
+      {Algebra("(Neg a)", "a", "exact", "(= (dtype a) \"f32\") (= (dtype a) \"f64\")"), ""},
+      {Algebra("(Neg a)", "a", "exact", "(= 1 2)"), ""},
+      {Algebra("(Flip a \"0\")", "a", "exact", "(= 1000 (extent (shape a) 0))"), "premises"},
+      {"(relation never (Val))\n(rewrite (Neg a) a :when ((never a)) :ruleset algebra)", "never"},
+      {"(constructor Mine (Val) Val)\n(rewrite (Mine a) a :ruleset algebra)", "Mine"},
+      {Algebra("(Matmul a (Matmul a a))", "a", "exact", "(= (shape a) \"3\")"), ""},
+  };
+  for (const auto& [rule, why] : cases) {
+    const CheckReport report = Check(rule);
+    const RuleVerdict& verdict = report.rules.back();
+    EXPECT_EQ(verdict.kind, RuleVerdict::Kind::kUntested) << rule << Text(verdict);
+    EXPECT_FALSE(verdict.why.empty());
+    EXPECT_NE(verdict.why.find(why), std::string::npos) << verdict.why;
+  }
+}
+
+TEST(CheckRules, RulesOfHigherClassesAreLeftOut) {
+  const CheckReport report = Check(Algebra("(Neg a)", "a", "fast"),
+                                   {.numerics = egraph::Numerics::kReassoc});
+  EXPECT_EQ(report.rules[0].kind, RuleVerdict::Kind::kLeftOut);
+  EXPECT_TRUE(report.sound());
+}
+
+TEST(CheckRules, TheSameSeedGivesTheSameCounterexample) {
+  const std::string rule = Algebra("(Add (Add a b) c)", "(Add a (Add b c))");
+  EXPECT_EQ(Text(Check(rule).rules[0]), Text(Check(rule).rules[0]));
+  const CheckReport few = Check(rule, {.cases = 50});
+  const CheckReport many = Check(rule, {.cases = 1000});
+  EXPECT_EQ(few.rules[0].counterexample->lines, many.rules[0].counterexample->lines);
+}
+
+// The rules of rewrites/, 200 cases each. The nightly run has more of them.
+TEST(CheckRules, EveryBuiltInRuleHolds) {
+  for (const rewrites::RuleFile& embedded : rewrites::All()) {
+    const support::SourceFile source{std::string(embedded.path), std::string(embedded.text)};
+    support::Diagnostics diagnostics;
+    const auto file = ReadRuleFile(source, diagnostics);
+    ASSERT_TRUE(file);
+    for (const RuleVerdict& verdict : CheckRules(*file, {.cases = 200}).rules) {
+      if (verdict.rule.ruleset != "algebra") continue;
+      EXPECT_EQ(verdict.kind, RuleVerdict::Kind::kHolds) << verdict.rule.name << Text(verdict);
+      EXPECT_EQ(verdict.cases, 200) << verdict.rule.name;
+    }
+  }
+}
+
+// A slip of the pen in any of them is found.
+TEST(CheckRules, WrongVariantsOfBuiltInRulesFail) {
+  const std::string text(rewrites::Find("algebra")->text);
+  const std::pair<std::string, std::string> slips[] = {
+      {"(compose-orders p q)", "(compose-orders q p)"},
+      {"(= (identity-order order) true)", ""},
+      {"(Neg (Neg a)) a", "(Neg a) a"},
+      {"(Number 1.0 t)", "(Number 2.0 t)"},
+      {"(Sum (Sum a inner) \"0\")", "(Sum (Maximum a inner) \"0\")"},
+      {":numerics reassoc", ":numerics exact"},
+  };
+  for (const auto& [from, to] : slips) {
+    std::string wrong = text;
+    ASSERT_NE(wrong.find(from), std::string::npos) << from;
+    wrong.replace(wrong.find(from), from.size(), to);
+    EXPECT_FALSE(Check(wrong).sound()) << to;
+  }
+}
+
+}  // namespace
+}  // namespace l3c::rules

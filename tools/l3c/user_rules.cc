@@ -1,0 +1,49 @@
+#include "tools/l3c/user_rules.h"
+
+#include <iostream>
+#include <set>
+#include <string>
+
+#include "layers/rules/check.h"
+#include "layers/support/source.h"
+
+namespace l3c::tools {
+
+std::optional<std::vector<search::AddedRules>> ReadUserRules(const Options& options) {
+  std::vector<search::AddedRules> added;
+  std::set<std::string> names;
+  for (const std::string& name : options.rule_files) {
+    if (!names.insert(name).second) continue;
+    support::Diagnostics diagnostics;
+    const auto fail = [&] {
+      std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
+      return std::nullopt;
+    };
+    const std::optional<support::SourceFile> source = support::SourceFile::Read(name, diagnostics);
+    if (!source) return fail();
+    const std::optional<rules::RuleFile> file = rules::ReadRuleFile(*source, diagnostics);
+    if (!file) return fail();
+    if (file->rules.empty()) {
+      diagnostics.Error(support::Kind::kConsistency, {}, "'" + name + "' has no rules")
+          .Fix("docs/rules.md says what a rule file holds");
+      return fail();
+    }
+    rules::CheckOptions check;
+    check.numerics = *egraph::ParseNumerics(options.numerics);
+    const rules::CheckReport report = rules::CheckRules(*file, check);
+    for (const rules::RuleVerdict& verdict : report.rules) {
+      if (verdict.kind != rules::RuleVerdict::Kind::kUntested) continue;
+      std::cerr << "warning: " << name << ":" << source->Position(verdict.rule.span.begin).line
+                << ": the rule '" << verdict.rule.name << "' could not be tested: " << verdict.why
+                << "\n";
+    }
+    if (!report.sound()) {
+      rules::ReportFaults(report, diagnostics);
+      return fail();
+    }
+    added.push_back({std::string(LoweringName(*file->lowering)), file->name, file->text});
+  }
+  return added;
+}
+
+}  // namespace l3c::tools
