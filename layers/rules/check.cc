@@ -1,6 +1,9 @@
 #include "layers/rules/check.h"
 
 #include <algorithm>
+#include <functional>
+
+#include "layers/rules/fact_check.h"
 
 namespace l3c::rules {
 namespace {
@@ -15,6 +18,46 @@ constexpr size_t kShrinkAttempts = 10'000;
 
 uint64_t SeedOf(uint64_t seed, uint64_t draw) {
   return (seed * 0x9e3779b97f4a7c15u) ^ (draw * 0xd1342543de82ef95u + 1);
+}
+
+// Tries one case; where it does not match and `nearest` is given, says why.
+using TryCase = std::function<Outcome(Choices&, Counterexample*, std::string* nearest)>;
+
+void RunCases(const TryCase& try_case, const CheckOptions& options, RuleVerdict& verdict) {
+  const uint64_t most = std::max(kLeastDraws, static_cast<uint64_t>(options.cases) * kDrawsPerCase);
+  std::optional<uint64_t> missed;
+  for (; verdict.cases < options.cases && verdict.draws < most; ++verdict.draws) {
+    const uint64_t seed = SeedOf(options.seed, verdict.draws);
+    Choices choices(seed);
+    const Outcome outcome = try_case(choices, nullptr, nullptr);
+    if (outcome == Outcome::kNoMatch) missed = seed;
+    if (outcome == Outcome::kAgrees) ++verdict.cases;
+    if (outcome != Outcome::kDisagrees) continue;
+    const Tape smallest =
+        Shrink(choices.Drawn(), kShrinkAttempts, [&](const Tape& trial, Tape* used) {
+          Choices replay(trial);
+          const bool fails = try_case(replay, nullptr, nullptr) == Outcome::kDisagrees;
+          *used = replay.Drawn();
+          return fails;
+        });
+    verdict.kind = RuleVerdict::Kind::kFails;
+    verdict.failing_case = verdict.cases;
+    verdict.counterexample.emplace();
+    Choices replay(smallest);
+    try_case(replay, &*verdict.counterexample, nullptr);
+    return;
+  }
+  if (verdict.cases > 0) {
+    verdict.kind = RuleVerdict::Kind::kHolds;
+    return;
+  }
+  verdict.why = "no instance can be drawn: its patterns contradict one another";
+  if (missed) {
+    Choices choices(*missed);
+    try_case(choices, nullptr, &verdict.why);
+    verdict.why = "none of " + std::to_string(verdict.draws) +
+                  " instances of its patterns meets its premises; in the last one " + verdict.why;
+  }
 }
 
 // The least class under which so many cases hold, if there is one above the rule's own.
@@ -49,41 +92,22 @@ void CheckByValue(const RuleFile& file, const CheckOptions& options, RuleVerdict
     verdict.why = check.obstacle();
     return;
   }
-  const Numerics judged = verdict.rule.numerics;
-  const uint64_t most = std::max(kLeastDraws, static_cast<uint64_t>(options.cases) * kDrawsPerCase);
-  std::optional<uint64_t> missed;
-  for (; verdict.cases < options.cases && verdict.draws < most; ++verdict.draws) {
-    const uint64_t seed = SeedOf(options.seed, verdict.draws);
-    Choices choices(seed);
-    const Outcome outcome = check.Try(choices, judged, nullptr);
-    if (outcome == Outcome::kNoMatch) missed = seed;
-    if (outcome == Outcome::kAgrees) ++verdict.cases;
-    if (outcome != Outcome::kDisagrees) continue;
-    const Tape smallest =
-        Shrink(choices.Drawn(), kShrinkAttempts, [&](const Tape& trial, Tape* used) {
-          Choices replay(trial);
-          const bool fails = check.Try(replay, judged, nullptr) == Outcome::kDisagrees;
-          *used = replay.Drawn();
-          return fails;
-        });
-    verdict.kind = RuleVerdict::Kind::kFails;
-    verdict.failing_case = verdict.cases;
-    verdict.counterexample.emplace();
-    Choices replay(smallest);
-    check.Try(replay, judged, &*verdict.counterexample);
-    verdict.fix = WeakerClass(check, verdict.rule, options);
-    return;
-  }
-  if (verdict.cases > 0) {
-    verdict.kind = RuleVerdict::Kind::kHolds;
-    return;
-  }
-  verdict.why = "no instance can be drawn: its patterns contradict one another";
-  if (missed) {
-    Choices choices(*missed);
-    check.Try(choices, judged, nullptr, &verdict.why);
-    verdict.why = "none of " + std::to_string(verdict.draws) +
-                  " instances of its patterns meets its premises; in the last one " + verdict.why;
+  RunCases(
+      [&](Choices& choices, Counterexample* counterexample, std::string* nearest) {
+        return check.Try(choices, verdict.rule.numerics, counterexample, nearest);
+      },
+      options, verdict);
+  if (verdict.counterexample) verdict.fix = WeakerClass(check, verdict.rule, options);
+}
+
+void CheckByMeaning(const RuleFile& file, const CheckOptions& options, RuleVerdict& verdict) {
+  FactCheck check(file, verdict.rule);
+  RunCases([&](Choices& choices, Counterexample* counterexample,
+               std::string* nearest) { return check.Try(choices, counterexample, nearest); },
+           options, verdict);
+  if (verdict.counterexample) {
+    verdict.fix = "docs/rules.md says what each term of '" + verdict.rule.ruleset +
+                  "' means; add the premise that is missing";
   }
 }
 
@@ -121,7 +145,7 @@ CheckReport CheckRules(const RuleFile& file, const CheckOptions& options) {
     } else if (rule.ruleset == "algebra") {
       CheckByValue(file, options, verdict);
     } else {
-      verdict.why = "rules of '" + rule.ruleset + "' are not checked yet";
+      CheckByMeaning(file, options, verdict);
     }
   }
   return report;

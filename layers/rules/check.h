@@ -6,9 +6,11 @@
 //
 // What a rule must keep depends on what its ruleset is for. A rule of the algebra says that two
 // tensors are equal: it is tried on random instances of its left side (instance.h), both sides
-// computed by the reference interpreter, and judged by its class of numerics (agreement.h). A
-// counterexample is shrunk as far as it goes. Each case has a seed of its own, so that the first
-// failing one is the same for any number of cases.
+// computed by the reference interpreter, and judged by its class of numerics (agreement.h). A rule
+// of another ruleset gives an answer to a request: it is tried on random facts that meet its
+// premises, and judged by what the terms mean (meaning.h). A counterexample is shrunk as far as it
+// goes. Each case has a seed of its own, so that the first failing one is the same for any number
+// of cases.
 #pragma once
 
 #include <cstdint>
