@@ -1,6 +1,7 @@
 #include "layers/rules/rule_file.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "egraph/program.h"
 #include "egraph/text/sexp.h"
@@ -57,8 +58,8 @@ egraph::ProgramStatus LoadInto(egraph::EGraph& graph, Lowering lowering, std::st
     for (const rewrites::RuleFile& f : rewrites::All()) {
       if (f.name == terms) file = &f;
     }
-    // The file may be that one itself.
-    if (file == nullptr || file->text == text) continue;
+    // An edited copy of that file stands in for it.
+    if (file == nullptr || std::filesystem::path(name).stem() == terms) continue;
     const egraph::ProgramResult loaded = egraph::LoadProgram(graph, file->text, file->path);
     if (!loaded.ok()) return loaded.status;
   }
@@ -206,14 +207,19 @@ class Reader {
     return true;
   }
 
+  // The engine counts columns in characters, spans count bytes.
   uint32_t OffsetOf(uint32_t line, uint32_t column) const {
-    uint32_t begin = 0;
-    for (uint32_t at = 1; at < line; ++at) {
-      const size_t next = source_.text().find('\n', begin);
+    const std::string_view text = source_.text();
+    size_t at = 0;
+    for (uint32_t n = 1; n < line; ++n) {
+      const size_t next = text.find('\n', at);
       if (next == std::string_view::npos) break;
-      begin = static_cast<uint32_t>(next + 1);
+      at = next + 1;
     }
-    return begin + (column > 0 ? column - 1 : 0);
+    for (uint32_t n = 1; n < column && at < text.size(); ++n) {
+      for (++at; at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;) ++at;
+    }
+    return static_cast<uint32_t>(at);
   }
 
   struct RuleForm {

@@ -3,7 +3,6 @@
 #include <iostream>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "layers/rules/check.h"
@@ -13,7 +12,7 @@
 #include "nlohmann/json.hpp"
 #include "rewrites/rewrites.h"
 #include "tools/l3c/commands.h"
-#include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 namespace {
@@ -21,12 +20,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Verdict = rules::RuleVerdict;
 
-std::string Line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-std::string Errors(const support::Diagnostics& diagnostics, const Options& options) {
-  return options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color);
+void PrintErrors(const support::Diagnostics& diagnostics, const Options& options) {
+  std::cout.flush();
+  std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
+  PrintJsonDiagnostics(diagnostics);
 }
 
 // A file, or a built-in rule set by its name.
@@ -101,7 +98,7 @@ int Rules(const Options& options) {
     support::Diagnostics diagnostics;
     const std::optional<rules::RuleFile> file = rules::ReadRuleFile(source, diagnostics);
     if (!file) {
-      std::cerr << Errors(diagnostics, options);
+      PrintErrors(diagnostics, options);
       return 1;
     }
     // By ruleset, in the order of the file.
@@ -127,7 +124,7 @@ int Rules(const Options& options) {
       }
       const rules::Ruleset& known = *rules::FindRuleset(ruleset);
       if (options.json) {
-        std::cout << Line({{"event", "ruleset"},
+        PrintJsonLine({{"event", "ruleset"},
                            {"file", file->name},
                            {"ruleset", ruleset},
                            {"lowering", LoweringName(known.lowering)},
@@ -142,7 +139,7 @@ int Rules(const Options& options) {
     }
   }
   if (options.json) {
-    std::cout << Line({{"event", "done"}});
+    PrintJsonLine({{"event", "done"}, {"ok", true}});
   } else {
     std::cout << "'l3c rules check FILE.egg' tests rules of your own; docs/rules.md\n";
   }
@@ -166,7 +163,7 @@ int RulesCheck(const Options& options) {
       file.reset();
     }
     if (!file) {
-      std::cerr << Errors(diagnostics, options);
+      PrintErrors(diagnostics, options);
       readable = false;
       continue;
     }
@@ -175,18 +172,18 @@ int RulesCheck(const Options& options) {
       tested += verdict.kind == Verdict::Kind::kHolds;
       failed += verdict.kind == Verdict::Kind::kFails;
       untested += verdict.kind == Verdict::Kind::kUntested;
-      std::cout << (options.json ? Line(RuleJson(*source, verdict))
-                                 : RuleText(*source, verdict, check.cases));
+      if (options.json) {
+        PrintJsonLine(RuleJson(*source, verdict));
+      } else {
+        std::cout << RuleText(*source, verdict, check.cases);
+      }
     }
     rules::ReportFaults(report, diagnostics);
-    if (diagnostics.has_errors()) {
-      std::cout.flush();
-      std::cerr << Errors(diagnostics, options);
-    }
+    if (diagnostics.has_errors()) PrintErrors(diagnostics, options);
   }
   const bool ok = readable && failed == 0;
   if (options.json) {
-    std::cout << Line({{"event", "done"},
+    PrintJsonLine({{"event", "done"},
                        {"ok", ok},
                        {"holds", tested},
                        {"fails", failed},

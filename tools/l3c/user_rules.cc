@@ -6,6 +6,7 @@
 
 #include "layers/rules/check.h"
 #include "layers/support/source.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 
@@ -17,6 +18,7 @@ std::optional<std::vector<search::AddedRules>> ReadUserRules(const Options& opti
     support::Diagnostics diagnostics;
     const auto fail = [&] {
       std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
+      PrintJsonDiagnostics(diagnostics);
       return std::nullopt;
     };
     const std::optional<support::SourceFile> source = support::SourceFile::Read(name, diagnostics);
@@ -33,14 +35,20 @@ std::optional<std::vector<search::AddedRules>> ReadUserRules(const Options& opti
     const rules::CheckReport report = rules::CheckRules(*file, check);
     for (const rules::RuleVerdict& verdict : report.rules) {
       if (verdict.kind != rules::RuleVerdict::Kind::kUntested) continue;
+      // What the algebra makes is looked at again when it is lowered; other answers are not.
+      if (verdict.rule.ruleset != "algebra") {
+        diagnostics
+            .Error(support::Kind::kConsistency, verdict.rule.span,
+                   "the rule '" + verdict.rule.name + "' could not be tested: " + verdict.why)
+            .Fix("correct its premises, or leave it out");
+        continue;
+      }
       std::cerr << "warning: " << name << ":" << source->Position(verdict.rule.span.begin).line
                 << ": the rule '" << verdict.rule.name << "' could not be tested: " << verdict.why
                 << "\n";
     }
-    if (!report.sound()) {
-      rules::ReportFaults(report, diagnostics);
-      return fail();
-    }
+    rules::ReportFaults(report, diagnostics);
+    if (diagnostics.has_errors()) return fail();
     added.push_back({std::string(LoweringName(*file->lowering)), file->name, file->text});
   }
   return added;

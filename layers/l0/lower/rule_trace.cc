@@ -5,6 +5,7 @@
 #include <set>
 
 #include "egraph/why_not.h"
+#include "layers/search/rule_trace.h"
 
 namespace l3c::l0::lower {
 
@@ -122,12 +123,7 @@ class Tracer {
       const auto it = names_.find(graph_.Find(c).bits);
       return it == names_.end() ? std::string() : it->second;
     });
-    if (!why.held_back.empty()) return why.held_back;
-    std::string text = std::to_string(why.matched) + " of " + std::to_string(why.premises) +
-                       " premises hold at best";
-    if (!why.nearest.empty()) text += ", with " + why.nearest;
-    if (!why.failed.empty()) text += "; fails: " + why.failed;
-    return text;
+    return search::WhyNoMatchText(why);
   }
 
   egraph::EGraph& graph_;
@@ -148,19 +144,7 @@ void TraceRules(egraph::EGraph& graph, const egraph::EGraphView& view,
                 search::Explanation& explanation) {
   Tracer tracer(graph, view, best, chosen, explainer);
   for (RuleId id : rules) {
-    const egraph::Rule& rule = graph.rule(id);
-    const search::RuleUse use{rule.name, rule.file, static_cast<int>(rule.line)};
-    auto trace = std::find_if(explanation.traces.begin(), explanation.traces.end(),
-                              [&](const search::RuleTrace& t) {
-                                return t.rule.file == use.file && t.rule.line == use.line &&
-                                       t.rule.name == use.name;
-                              });
-    if (trace == explanation.traces.end()) {
-      trace = explanation.traces.insert(trace, search::RuleTrace{});
-      trace->rule = use;
-      trace->numerics = NumericsName(rule.numerics);
-    }
-    tracer.Trace(id, *trace);
+    tracer.Trace(id, search::TraceOf(graph.rule(id), explanation));
   }
 }
 
