@@ -14,37 +14,74 @@ using Outcome = ValueCheck::Outcome;
 // Draws for each case that is wanted, before a rule counts as one that nothing matches.
 constexpr uint64_t kDrawsPerCase = 40;
 constexpr uint64_t kLeastDraws = 4000;
-constexpr size_t kShrinkAttempts = 10'000;
+constexpr size_t kShapeAttempts = 1000;
+constexpr uint64_t kOtherValues = 12;
+constexpr size_t kValueAttempts = 3000;
 
 uint64_t SeedOf(uint64_t seed, uint64_t draw) {
   return (seed * 0x9e3779b97f4a7c15u) ^ (draw * 0xd1342543de82ef95u + 1);
 }
 
 // Tries one case; where it does not match and `nearest` is given, says why.
-using TryCase = std::function<Outcome(Choices&, Counterexample*, std::string* nearest)>;
+using TryCase =
+    std::function<Outcome(Choices& shapes, Choices& values, Counterexample*, std::string* nearest)>;
+
+// A case as it can be replayed.
+struct Case {
+  Tape shapes, values;
+};
+
+// First the shapes, each with some other values where the old ones do not show it any more, then
+// the values.
+Case Smallest(Case failing, const TryCase& try_case) {
+  const auto fails = [&](const Tape& shapes, Choices values, Tape* used_shapes, Tape* used_values) {
+    Choices replay(shapes);
+    const bool disagrees = try_case(replay, values, nullptr, nullptr) == Outcome::kDisagrees;
+    *used_shapes = replay.Drawn();
+    *used_values = values.Drawn();
+    return disagrees;
+  };
+  for (int round = 0; round < 2; ++round) {
+    failing.shapes = Shrink(failing.shapes, kShapeAttempts, [&](const Tape& trial, Tape* used) {
+      Tape values;
+      bool found = fails(trial, Choices(failing.values), used, &values);
+      for (uint64_t other = 0; !found && other < kOtherValues && !failing.values.empty(); ++other) {
+        found = fails(trial, Choices(SeedOf(round, other)), used, &values);
+      }
+      // Only what is simpler is taken, and with it its values.
+      if (found && (used->size() < failing.shapes.size() ||
+                    (used->size() == failing.shapes.size() && *used < failing.shapes))) {
+        failing.shapes = *used;
+        failing.values = std::move(values);
+      }
+      return found;
+    });
+    failing.values = Shrink(failing.values, kValueAttempts, [&](const Tape& trial, Tape* used) {
+      Tape shapes;
+      return fails(failing.shapes, Choices(trial), &shapes, used);
+    });
+  }
+  return failing;
+}
 
 void RunCases(const TryCase& try_case, const CheckOptions& options, RuleVerdict& verdict) {
   const uint64_t most = std::max(kLeastDraws, static_cast<uint64_t>(options.cases) * kDrawsPerCase);
   std::optional<uint64_t> missed;
   for (; verdict.cases < options.cases && verdict.draws < most; ++verdict.draws) {
     const uint64_t seed = SeedOf(options.seed, verdict.draws);
-    Choices choices(seed);
-    const Outcome outcome = try_case(choices, nullptr, nullptr);
+    Choices shapes(seed);
+    Choices values(seed + 1);
+    const Outcome outcome = try_case(shapes, values, nullptr, nullptr);
     if (outcome == Outcome::kNoMatch) missed = seed;
     if (outcome == Outcome::kAgrees) ++verdict.cases;
     if (outcome != Outcome::kDisagrees) continue;
-    const Tape smallest =
-        Shrink(choices.Drawn(), kShrinkAttempts, [&](const Tape& trial, Tape* used) {
-          Choices replay(trial);
-          const bool fails = try_case(replay, nullptr, nullptr) == Outcome::kDisagrees;
-          *used = replay.Drawn();
-          return fails;
-        });
+    const Case smallest = Smallest({shapes.Drawn(), values.Drawn()}, try_case);
     verdict.kind = RuleVerdict::Kind::kFails;
     verdict.failing_case = verdict.cases;
     verdict.counterexample.emplace();
-    Choices replay(smallest);
-    try_case(replay, &*verdict.counterexample, nullptr);
+    Choices smallest_shapes(smallest.shapes);
+    Choices smallest_values(smallest.values);
+    try_case(smallest_shapes, smallest_values, &*verdict.counterexample, nullptr);
     return;
   }
   if (verdict.cases > 0) {
@@ -53,8 +90,9 @@ void RunCases(const TryCase& try_case, const CheckOptions& options, RuleVerdict&
   }
   verdict.why = "no instance can be drawn: its patterns contradict one another";
   if (missed) {
-    Choices choices(*missed);
-    try_case(choices, nullptr, &verdict.why);
+    Choices shapes(*missed);
+    Choices values(*missed + 1);
+    try_case(shapes, values, nullptr, &verdict.why);
     verdict.why = "none of " + std::to_string(verdict.draws) +
                   " instances of its patterns meets its premises; in the last one " + verdict.why;
   }
@@ -69,8 +107,10 @@ std::string WeakerClass(ValueCheck& check, const RuleInfo& rule, const CheckOpti
     const int64_t cases = std::max<int64_t>(options.cases, 200);
     const uint64_t draws = std::max(kLeastDraws, static_cast<uint64_t>(cases) * kDrawsPerCase);
     for (uint64_t draw = 0; holds && held < cases && draw < draws; ++draw) {
-      Choices choices(SeedOf(options.seed, draw));
-      const Outcome outcome = check.Try(choices, weaker, nullptr);
+      const uint64_t seed = SeedOf(options.seed, draw);
+      Choices shapes(seed);
+      Choices values(seed + 1);
+      const Outcome outcome = check.Try(shapes, values, weaker, nullptr);
       holds = outcome != Outcome::kDisagrees;
       held += outcome == Outcome::kAgrees;
     }
@@ -93,17 +133,23 @@ void CheckByValue(const RuleFile& file, const CheckOptions& options, RuleVerdict
     return;
   }
   RunCases(
-      [&](Choices& choices, Counterexample* counterexample, std::string* nearest) {
-        return check.Try(choices, verdict.rule.numerics, counterexample, nearest);
+      [&](Choices& shapes, Choices& values, Counterexample* counterexample, std::string* nearest) {
+        return check.Try(shapes, values, verdict.rule.numerics, counterexample, nearest);
       },
       options, verdict);
   if (verdict.counterexample) verdict.fix = WeakerClass(check, verdict.rule, options);
+  // A few instances show it, as growth does not depend on values.
+  constexpr uint64_t kInstances = 8;
+  for (uint64_t draw = 0; draw < kInstances && verdict.grows.empty(); ++draw) {
+    Choices choices(SeedOf(options.seed, draw));
+    if (verdict.kind == RuleVerdict::Kind::kHolds) verdict.grows = check.Growth(choices);
+  }
 }
 
 void CheckByMeaning(const RuleFile& file, const CheckOptions& options, RuleVerdict& verdict) {
   FactCheck check(file, verdict.rule);
-  RunCases([&](Choices& choices, Counterexample* counterexample,
-               std::string* nearest) { return check.Try(choices, counterexample, nearest); },
+  RunCases([&](Choices& facts, Choices&, Counterexample* counterexample,
+               std::string* nearest) { return check.Try(facts, counterexample, nearest); },
            options, verdict);
   if (verdict.counterexample) {
     verdict.fix = "docs/rules.md says what each term of '" + verdict.rule.ruleset +

@@ -43,6 +43,7 @@ struct RuleVerdict {
   int64_t cases = 0;   // that matched
   uint64_t draws = 0;  // tried for them
   std::string why;     // kUntested
+  std::string grows;   // of an algebra rule that holds: the file's rules come to no end, and which
   std::optional<Counterexample> counterexample;
   int64_t failing_case = 0;
   std::string fix;

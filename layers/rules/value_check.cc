@@ -126,14 +126,14 @@ ValueCheck::ValueCheck(const RuleFile& file, const RuleInfo& info) : graph_(NewG
   left_.emplace(graph_, graph_.rule(rule_));
 }
 
-ValueCheck::Outcome ValueCheck::Try(Choices& choices, egraph::Numerics judged,
+ValueCheck::Outcome ValueCheck::Try(Choices& shapes, Choices& values, egraph::Numerics judged,
                                     Counterexample* counterexample, std::string* nearest) {
-  const auto program = left_->Draw(choices);
+  const auto program = left_->Draw(shapes);
   if (!program) return Outcome::kNoInstance;
   const ValueRange range = judged == egraph::Numerics::kExact     ? ValueRange::kExtreme
                            : judged == egraph::Numerics::kReassoc ? ValueRange::kSpecial
                                                                   : ValueRange::kFinite;
-  const std::vector<Array> inputs = DrawValues(*program, range, choices);
+  const std::vector<Array> inputs = DrawValues(*program, range, values);
   graph_.Push();
   const std::vector<egraph::Value> classes =
       l0::lower::EncodeGraph(*program, graph_, /*fold=*/false);
@@ -176,6 +176,29 @@ ValueCheck::Outcome ValueCheck::Try(Choices& choices, egraph::Numerics judged,
     if (counterexample != nullptr) *counterexample = *std::move(found);
   }
   return outcome;
+}
+
+std::string ValueCheck::Growth(Choices& choices) {
+  const auto program = left_->Draw(choices);
+  if (!program) return "";
+  std::string text;
+  graph_.Push();
+  l0::lower::EncodeGraph(*program, graph_, /*fold=*/false);
+  graph_.Rebuild();
+  egraph::Budget budget;
+  budget.max_nodes = 10'000;
+  budget.max_matches = 1'000'000;
+  const egraph::RunReport run = egraph::RunRuleset(graph_, graph_.FindRuleset("algebra"), budget);
+  if (run.cut_short() && !graph_.failure()) {
+    text = "from " + std::to_string(program->size()) +
+           " ops the rules of the file make more than " + std::to_string(budget.max_nodes) +
+           " rows";
+    if (const auto heaviest = run.Heaviest(1); !heaviest.empty()) {
+      text += ", most of them " + graph_.DescribeRule(heaviest[0].rule);
+    }
+  }
+  graph_.Pop();
+  return text;
 }
 
 std::optional<Counterexample> ValueCheck::Compare(const tensor::Graph& program,

@@ -50,6 +50,7 @@ Json RuleJson(const support::SourceFile& source, const Verdict& verdict) {
             {"cases", verdict.cases},
             {"draws", verdict.draws}};
   if (!verdict.why.empty()) json["why"] = verdict.why;
+  if (!verdict.grows.empty()) json["grows"] = verdict.grows;
   if (verdict.counterexample) {
     json["counterexample"] = {{"case", verdict.failing_case},
                               {"reason", verdict.counterexample->reason},
@@ -83,6 +84,7 @@ std::string RuleText(const support::SourceFile& source, const Verdict& verdict, 
       text += "left out";
       break;
   }
+  if (!verdict.grows.empty()) text += "; no end: " + verdict.grows;
   return text + "\n";
 }
 

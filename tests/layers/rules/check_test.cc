@@ -149,6 +149,13 @@ TEST(CheckRules, WhatNothingMatchesIsNotTested) {
   }
 }
 
+TEST(CheckRules, RulesWithoutAnEndAreNamed) {
+  const CheckReport grows = Check(Algebra("(Exp2 a)", "(Exp2 (Neg (Neg a)))"));
+  EXPECT_EQ(grows.rules[0].kind, RuleVerdict::Kind::kHolds) << Text(grows.rules[0]);
+  EXPECT_NE(grows.rules[0].grows.find("(Exp2 a)"), std::string::npos) << grows.rules[0].grows;
+  EXPECT_EQ(Check(Algebra("(Mul a b)", "(Mul b a)")).rules[0].grows, "");
+}
+
 TEST(CheckRules, RulesOfHigherClassesAreLeftOut) {
   const CheckReport report =
       Check(Algebra("(Neg a)", "a", "fast"), {.numerics = egraph::Numerics::kReassoc});
