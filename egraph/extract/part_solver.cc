@@ -65,7 +65,7 @@ class PartSolver::Part {
   ChoiceAnswer Solve() {
     best_.bound = least_;
     Search({}, nodes_.size() > kManyNodes ? kMoreEffort : kFirstEffort);
-    if (!Proven()) {
+    if (!Proven() && !SolveWithoutDear()) {
       if (LinearSolver::Available()) {
         SolveLinear();
       } else {
@@ -182,14 +182,18 @@ class PartSolver::Part {
 
   // --- Bounds.
 
-  double Close() const { return kTolerance * std::max(1.0, std::abs(best_.cost)); }
+  // Relative. Sums of costs of both signs are no closer known than their terms, which are about 1.
+  double Close() const {
+    const double cost = std::abs(best_.cost);
+    return kTolerance * (least_ < 0 ? std::max(1.0, cost) : cost);
+  }
   bool Proven() const { return best_.feasible && best_.cost - best_.bound <= Close(); }
   // A choice worth finding costs less than this.
   double Cutoff() const {
     return best_.feasible ? best_.cost - (step_ > 0 ? step_ - kTolerance : Close() / 2) : kInfinity;
   }
   void RaiseBound(double bound) {
-    if (step_ > 0) bound = std::ceil(bound - kTolerance) * step_;
+    if (step_ > 0) bound = std::ceil(bound - kTolerance * std::max(1.0, std::abs(bound))) * step_;
     bound = std::min(bound, best_.cost);
     best_.bound = std::max(best_.bound, bound);
   }
@@ -314,12 +318,12 @@ class PartSolver::Part {
       if (seconds <= 0) return;
       const LinearStatus status = solver.SolveRelaxation(owner_.limits_.time);
       if (status == LinearStatus::kInfeasible) return NothingElse();
+      RaiseBound(solver.bound());
       if (status == LinearStatus::kStopped) {
         owner_.SecondsLeft();
         break;
       }
       relaxed = true;
-      RaiseBound(solver.objective());
       if (Proven()) return;
       std::vector<Cycle> cycles;
       const std::span<const double> values = solver.values();
@@ -355,18 +359,37 @@ class PartSolver::Part {
     }
   }
 
-  // Takes out what cannot be in a better choice; where that is much, starts afresh on the rest.
+  // E-nodes that alone cost more than the best choice go, where they are many, or where costs are
+  // scaled so that the best one costs too little: the solvers' tolerances are relative to 1.
+  bool SolveWithoutDear() {
+    if (least_ < 0) return false;
+    const bool little = step_ == 0 && best_.cost < 0.5;
+    return SolveRest([&](uint32_t n) { return scaled_[n] > best_.cost; }, little ? 1 : Many());
+  }
+
+  // What the relaxation excludes from a better choice goes, where that is much.
   bool SolvePricedOut(const LinearSolver& solver) {
+    const double most = Cutoff() + kTolerance * std::max(1.0, std::abs(best_.cost));
+    return SolveRest(
+        [&](uint32_t n) { return solver.bound() + solver.added()[column_[n]] >= most; }, Many());
+  }
+
+  // So many e-nodes less are worth another start.
+  size_t Many() const { return 1 + nodes_.size() / 20; }
+
+  // Takes out e-nodes that are in no better choice and starts afresh on the rest. False, and
+  // nothing done, where there are fewer than `least`.
+  template <typename Excluded>
+  bool SolveRest(Excluded&& excluded, size_t least) {
     if (!best_.feasible || owner_.bounded()) return false;
     ChoiceProblem rest = p_;
     size_t removed = 0;
     for (uint32_t n : nodes_) {
-      const double with = solver.objective() + solver.reduced_costs()[column_[n]];
-      if (solver.values()[column_[n]] > kTolerance || with < Cutoff() + kTolerance) continue;
+      if (!excluded(n)) continue;
       rest.nodes[n].alive = false;
       ++removed;
     }
-    if (removed * 20 < nodes_.size()) return false;
+    if (removed < least) return false;
     for (auto& nodes : rest.class_nodes) {
       std::erase_if(nodes, [&](uint32_t n) { return !rest.nodes[n].alive; });
     }

@@ -326,7 +326,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_extract->add_option("--costs", options.costs,
                              "file: those in FILE; size: 1 each; or a JSON file {\"op\": cost, …}");
   egraph_extract
-      ->add_option("--max-seconds", options.max_seconds, "exact: stop there, with a bound")
+      ->add_option("--max-seconds", options.max_seconds, "exact, greedy: stop there, with what was found")
       ->check(Seconds());
   egraph_extract
       ->add_option("--top", options.top,
