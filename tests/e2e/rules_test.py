@@ -86,8 +86,32 @@ class Rules(L3cTest):
             "(rule ((EpochCount e) (< e 0)) ((union (PhasesWanted) (Epochs e)))"
             " :name \"none\" :ruleset l3_to_l2)\n",
         )
-        done = self.l3c("optimize", MNIST, "--synthetic", "--rules", batch, code=None)
-        self.assertIn("'none'", done.out + done.err)
+        move = self.write(
+            "move.egg",
+            "(rule ((Want v m) (Link k m) (= what (Name v)))"
+            " ((union (Placed v m) (Move (Made v k) what k m)) (WantMade v k))"
+            " :name \"carry\" :ruleset placement)\n",
+        )
+        keep = self.write(
+            "keep.egg",
+            "(rule ((operand m v)) ((stored m)) :name \"keep\" :ruleset store :numerics exact)\n",
+        )
+        events = self.l3c("optimize", MNIST, "--synthetic", "--json", "--rules", batch, "--rules", move,
+                          "--rules", keep).events()
+        traces = {e["name"]: e for e in events if e["event"] == "rule"}
+        self.assertEqual(["l3->l2", "l2->l1", "l1->l0"], [traces[n]["lowering"] for n in ("none", "carry", "keep")])
+        self.assertIn("fails: (< e 0)", traces["none"]["why_not"])
+        self.assertGreater(traces["carry"]["matches"], 0)
+        self.assertGreater(traces["keep"]["matches"], 0)
+        # Answers that no fact makes right are refused wherever they would go.
+        for text in (
+            "(rule ((PowerOfTwo w)) ((Width (* w 3))) :ruleset l3_to_l2)",
+            "(rule ((Want v m)) ((union (Placed v m) (Rest v m))) :ruleset placement)",
+            "(rule ((root k v q c)) ((union (InMem v q) (Store v k (Run k) (InReg k c)))) :ruleset choose)",
+        ):
+            wrong = self.write("wrong.egg", text + "\n")
+            done = self.l3c("lower", MNIST, "--to", "l0", "--synthetic", "--rules", wrong, code=1)
+            self.assertIn("does not hold", done.err, text)
 
     def test_tutorial(self):
         page = (ROOT / "docs/tutorials/rules.md").read_text()
