@@ -124,10 +124,6 @@ std::string WeakerClass(ValueCheck& check, const RuleInfo& rule, const CheckOpti
 
 void CheckByValue(const RuleFile& file, const CheckOptions& options, RuleVerdict& verdict) {
   ValueCheck check(file, verdict.rule);
-  if (check.states_facts_only()) {
-    verdict.kind = RuleVerdict::Kind::kFacts;
-    return;
-  }
   if (!check.obstacle().empty()) {
     verdict.why = check.obstacle();
     return;
@@ -137,6 +133,12 @@ void CheckByValue(const RuleFile& file, const CheckOptions& options, RuleVerdict
         return check.Try(shapes, values, verdict.rule.numerics, counterexample, nearest);
       },
       options, verdict);
+  if (check.states_facts_only()) {
+    // They were run, so that what contradicts the program has shown.
+    if (verdict.kind == RuleVerdict::Kind::kHolds) verdict.kind = RuleVerdict::Kind::kFacts;
+    if (verdict.counterexample) verdict.fix = "state only what holds of every program";
+    return;
+  }
   if (verdict.counterexample) verdict.fix = WeakerClass(check, verdict.rule, options);
   // A few instances show it, as growth does not depend on values.
   constexpr uint64_t kInstances = 8;
@@ -144,6 +146,14 @@ void CheckByValue(const RuleFile& file, const CheckOptions& options, RuleVerdict
     Choices choices(SeedOf(options.seed, draw));
     if (verdict.kind == RuleVerdict::Kind::kHolds) verdict.grows = check.Growth(choices);
   }
+}
+
+bool Deletes(const RuleFile& file, const RuleInfo& rule) {
+  const egraph::EGraph graph = NewGraph(file);
+  const std::vector<egraph::Action>& actions = graph.rule(rule.id).actions;
+  return std::any_of(actions.begin(), actions.end(), [](const egraph::Action& action) {
+    return action.kind == egraph::Action::Kind::kRemove;
+  });
 }
 
 void CheckByMeaning(const RuleFile& file, const CheckOptions& options, RuleVerdict& verdict) {
@@ -188,6 +198,10 @@ CheckReport CheckRules(const RuleFile& file, const CheckOptions& options) {
     verdict.rule = rule;
     if (rule.numerics > options.numerics) {
       verdict.kind = RuleVerdict::Kind::kLeftOut;
+    } else if (Deletes(file, rule)) {
+      verdict.kind = RuleVerdict::Kind::kFails;
+      verdict.counterexample = Counterexample{"it deletes what others have stated", {}};
+      verdict.fix = "add what is better, and let the costs decide";
     } else if (rule.ruleset == "algebra") {
       CheckByValue(file, options, verdict);
     } else {

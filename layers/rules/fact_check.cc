@@ -24,8 +24,6 @@ constexpr std::string_view kNames[] = {"a",          "b", "c", "d", "load", "for
                                        "model_state"};
 constexpr int kDeepest = 4;
 
-const std::string kMeaning = "meaning-";
-
 // "(Load v c (InMem v q))" → "Load" and {"v", "c", "(InMem v q)"}.
 std::pair<std::string, std::vector<std::string>> Parts(std::string_view term) {
   std::vector<std::string> parts(1);
@@ -63,8 +61,11 @@ std::string Equations(const std::string& name, const std::vector<std::string>& p
 
 FactCheck::FactCheck(const RuleFile& file, const RuleInfo& info)
     : lowering_(*file.lowering), graph_(NewGraph(file)) {
-  under_test_ = graph_.DeclareRuleset("rule-under-test");
-  meanings_ = graph_.DeclareRuleset("meanings");
+  under_test_ = AddRuleset(graph_, "rule-under-test");
+  meanings_ = AddRuleset(graph_, "meanings");
+  for (uint32_t i = 0; i < graph_.function_count(); ++i) {
+    if (graph_.function(FunctionId{i}).name.starts_with(prefix_)) prefix_ += '-';
+  }
   std::map<std::string, std::vector<const Meaning*>> lines;
   for (const Meaning& meaning : Meanings(lowering_)) {
     lines[Parts(meaning.term).first].push_back(&meaning);
@@ -77,7 +78,7 @@ FactCheck::FactCheck(const RuleFile& file, const RuleInfo& info)
     const bool term = graph_.function(f).kind == FunctionKind::kConstructor;
     std::vector<SortId> columns = graph_.function(f).inputs;
     if (term) columns.push_back(graph_.function(f).output);
-    graph_.DeclareRelation(kMeaning + name, columns);
+    graph_.DeclareRelation(prefix_ + name, columns);
     for (const Meaning* meaning : meanings) {
       const std::string row = Columns("column", Parts(meaning->term).second.size());
       text += "(rule (" + std::string(term ? "(= answer (" : "(") + name + row +
@@ -87,8 +88,8 @@ FactCheck::FactCheck(const RuleFile& file, const RuleInfo& info)
         text += " (= answer (" + request + Columns("asked", arguments.size()) + "))" +
                 Equations("asked", arguments);
       }
-      text += " " + std::string(meaning->facts) + ") ((" + kMeaning + name + row +
-              (term ? " answer" : "") + ")) :ruleset meanings)\n";
+      text += " " + std::string(meaning->facts) + ") ((" + prefix_ + name + row +
+              (term ? " answer" : "") + ")) :ruleset " + graph_.ruleset_name(meanings_) + ")\n";
     }
   }
   const egraph::ProgramResult loaded = egraph::LoadProgram(graph_, text, "meaning");
@@ -99,7 +100,7 @@ FactCheck::FactCheck(const RuleFile& file, const RuleInfo& info)
 }
 
 FunctionId FactCheck::MeaningOf(FunctionId f) const {
-  return graph_.FindFunction(kMeaning + graph_.function(f).name);
+  return graph_.FindFunction(prefix_ + graph_.function(f).name);
 }
 
 bool FactCheck::IsRequest(const Function& f) const {
@@ -222,12 +223,13 @@ FactCheck::Outcome FactCheck::Try(Choices& choices, Counterexample* counterexamp
     budget.max_nodes = 20'000;
     budget.max_matches = 20'000;
     budget.max_iterations = 1;
+    const size_t united = graph_.unions().size();
     const egraph::RunReport run = egraph::RunRuleset(graph_, under_test_, budget);
     outcome = run.matches == 0 ? Outcome::kNoMatch : Outcome::kAgrees;
     if (graph_.failure()) {
       found = Counterexample{*graph_.failure(), {}};
     } else if (run.matches > 0) {
-      found = Judge();
+      found = Judge(united);
     } else if (nearest != nullptr) {
       const egraph::WhyNotRule why = egraph::WhyNoMatch(graph_, rule_);
       *nearest = std::to_string(why.matched) + " of " + std::to_string(why.premises) +
@@ -245,11 +247,27 @@ FactCheck::Outcome FactCheck::Try(Choices& choices, Counterexample* counterexamp
   return Outcome::kDisagrees;
 }
 
-std::optional<Counterexample> FactCheck::Judge() {
+std::optional<Counterexample> FactCheck::Judge(size_t united) {
   egraph::Budget budget;
   budget.max_iterations = 1;
   egraph::RunRuleset(graph_, meanings_, budget);
   std::optional<Counterexample> wrong;
+  // What nothing asks for is the program's own.
+  for (size_t u = united; u < graph_.unions().size() && !wrong; ++u) {
+    const egraph::UnionRecord& record = graph_.unions()[u];
+    if (record.rule != rule_) continue;
+    const SortId sort = graph_.ClassSort(record.a);
+    bool asked = false;
+    for (uint32_t i = 0; i < graph_.function_count(); ++i) {
+      const Function& f = graph_.function(FunctionId{i});
+      asked |= f.output == sort && IsRequest(f);
+    }
+    if (!asked) {
+      wrong = Counterexample{
+          "it makes two terms of '" + graph_.sort(sort).name + "' one, which are the program's own",
+          {"joined " + ValueText(sort, record.a, 0)}};
+    }
+  }
   // A class answers one request.
   std::map<uint32_t, std::string> requests;
   for (uint32_t i = 0; i < graph_.function_count() && !wrong; ++i) {
@@ -266,7 +284,7 @@ std::optional<Counterexample> FactCheck::Judge() {
   }
   for (uint32_t i = 0; i < graph_.function_count() && !wrong; ++i) {
     const Function& f = graph_.function(FunctionId{i});
-    if (IsRequest(f) || f.name.starts_with(kMeaning)) continue;
+    if (IsRequest(f) || f.name.starts_with(prefix_)) continue;
     const FunctionId meaning = MeaningOf(FunctionId{i});
     graph_.ForEachRow(FunctionId{i}, [&](const egraph::Row& row) {
       if (wrong || row.rule() != rule_) return;

@@ -27,7 +27,8 @@ class FactCheck {
  private:
   std::optional<egraph::Value> DrawValue(egraph::SortId sort, Choices& choices, int depth);
   bool StateFacts(Choices& choices, std::vector<std::string>& facts);
-  std::optional<Counterexample> Judge();
+  // `united`: unions before the rule ran.
+  std::optional<Counterexample> Judge(size_t united);
   bool IsRequest(const egraph::Function& f) const;
   std::string RowText(egraph::FunctionId f, const egraph::Row& row, int depth = 0) const;
   std::string ValueText(egraph::SortId sort, egraph::Value v, int depth) const;
@@ -38,6 +39,7 @@ class FactCheck {
   egraph::EGraph graph_;
   egraph::RuleId rule_;
   egraph::RulesetId under_test_, meanings_;
+  std::string prefix_ = "meaning-";  // of relations that no file has taken
 };
 
 }  // namespace l3c::rules

@@ -270,4 +270,9 @@ egraph::EGraph NewGraph(const RuleFile& file) {
   return graph;
 }
 
+egraph::RulesetId AddRuleset(egraph::EGraph& graph, std::string name) {
+  while (graph.FindRuleset(name).valid()) name += '-';
+  return graph.DeclareRuleset(name);
+}
+
 }  // namespace l3c::rules

@@ -49,5 +49,7 @@ std::optional<RuleFile> ReadRuleFile(const support::SourceFile& source,
 
 // A graph with the terms of the lowering and the file's rules.
 egraph::EGraph NewGraph(const RuleFile& file);
+// A ruleset beside the file's, whatever names that has taken.
+egraph::RulesetId AddRuleset(egraph::EGraph& graph, std::string name);
 
 }  // namespace l3c::rules

@@ -111,8 +111,8 @@ std::optional<Array> Apply(const Term& term, const std::vector<const Array*>& op
 }  // namespace
 
 ValueCheck::ValueCheck(const RuleFile& file, const RuleInfo& info) : graph_(NewGraph(file)) {
-  under_test_ = graph_.DeclareRuleset("the rule under test");
-  facts_ = graph_.DeclareRuleset("the facts of other rules");
+  under_test_ = AddRuleset(graph_, "rule-under-test");
+  facts_ = AddRuleset(graph_, "facts-of-other-rules");
   facts_only_ = !Unites(graph_, graph_.rule(info.id));
   for (const RuleInfo& other : file.rules) {
     if (other.id == info.id || Unites(graph_, graph_.rule(other.id))) continue;

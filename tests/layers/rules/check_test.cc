@@ -149,6 +149,26 @@ TEST(CheckRules, WhatNothingMatchesIsNotTested) {
   }
 }
 
+TEST(CheckRules, WhatContradictsTheProgramFails) {
+  for (const char* rule :
+       {"(rule ((= e (Neg a))) ((set (shape e) \"3,3\")) :ruleset algebra)",
+        "(rule ((= e (Neg a))) ((set (dtype e) \"f99\")) :ruleset algebra)",
+        "(rule ((= e (Neg a))) ((panic \"no\")) :ruleset algebra)",
+        "(rule ((= e (Neg a))) ((delete (Neg a))) :ruleset algebra)",
+        "(rule ((given v)) ((delete (given v))) :ruleset choose)",
+        "(rule ((StateFits m)) ((union (Data) (Params m))) :ruleset placement)"}) {
+    const CheckReport report = Check(rule);
+    EXPECT_EQ(report.rules[0].kind, RuleVerdict::Kind::kFails) << rule << Text(report.rules[0]);
+  }
+}
+
+TEST(CheckRules, AFileMayHaveAnyNames) {
+  const CheckReport report = Check(
+      "(ruleset rule-under-test)\n(ruleset meanings)\n(relation meaning-Load (i64))\n"
+      "(rule ((inline d c) (leaf d v)) ((union (InReg v c) (Leaf d c))) :ruleset choose)");
+  EXPECT_EQ(report.rules[0].kind, RuleVerdict::Kind::kHolds) << Text(report.rules[0]);
+}
+
 TEST(CheckRules, RulesWithoutAnEndAreNamed) {
   const CheckReport grows = Check(Algebra("(Exp2 a)", "(Exp2 (Neg (Neg a)))"));
   EXPECT_EQ(grows.rules[0].kind, RuleVerdict::Kind::kHolds) << Text(grows.rules[0]);
