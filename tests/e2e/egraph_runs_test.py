@@ -2,6 +2,7 @@
 so, errors that name what failed."""
 
 import subprocess
+import time
 import unittest
 
 from harness import L3C, ROOT, L3cTest
@@ -105,6 +106,19 @@ class EGraph(L3cTest):
         until = self.write("until.egg", rows + f"(run 1 :until {facts})\n")
         done = self.l3c("egraph", "run", until, "--max-seconds", 1, timeout=60)
         self.assertIn("time limit", done.err)
+
+    def test_a_check_that_fails_has_one_time_limit_for_all_that_it_says(self):
+        """It looks for the fact that failed, fact by fact, and each look takes as long as the check."""
+        rows = 4000
+        facts = f"(r a x) (r b y) (= (+ a b) {2 * (rows - 1)})"
+        facts += "".join(f" (< a {999999 + i})" for i in range(12)) + " (= a -1)"
+        path = self.write("slow.egg", "(relation r (i64 i64)) (r 0 0)"
+                          f"(rule ((r a b) (< a {rows - 1})) ((r (+ a 1) b)))\n"
+                          f"(run {rows})\n(check {facts})\n")
+        began = time.monotonic()
+        done = self.egraph(path, "--max-seconds", 1, code=1)
+        self.assertLess(time.monotonic() - began, 3)
+        self.assertRegex(done.err, "slow.egg:3:1: error: (check failed|the time limit passed)")
 
     def test_costs_that_extract_cannot_add_are_refused(self):
         for cost in ("1.5", "inf", "-1", "9007199254740993"):
