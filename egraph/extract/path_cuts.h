@@ -36,30 +36,34 @@ class PathCuts {
 
  private:
   static constexpr uint32_t kNone = ChoiceProblem::kNone;
-  // An e-node with a value, in the network of one call.
+  // An e-node with a value. Flow comes to it from its class, or from outside where it is a source.
   struct Arc {
     uint32_t node;
     double value;
     double flow = 0;
-    std::vector<uint32_t> to;      // classes
-    std::vector<double> flow_to;   // of each
+    std::vector<uint32_t> to;     // classes
+    std::vector<double> flow_to;  // of each
   };
   struct User {
     uint32_t arc, place;  // in the arc's `to`
   };
+  // How a search came to a class from an arc, or to an arc from a class; `place` where it was along
+  // a child, kNone where it was between an e-node and its class.
+  struct Step {
+    uint32_t id = kNone, place = kNone;
+  };
 
   void Build(std::span<const double> values);
-  // Flows from the e-nodes in `sources_`, each at most its value, or from all required classes
-  // where there are none, to `d`. False when `wanted` is reached; else reached_ marks the side of
-  // the sources in a least cut.
-  bool IsCut(uint32_t d, double wanted);
-  bool Augment(uint32_t d, double most, double* flow);
-  void Clear();
-  void Take(uint32_t c, uint32_t d, double wanted, double flow);
+  // From the arcs in `sources_`, or from what is required where there are none, to `d`: how much
+  // can flow, or more than is wanted but for what is not worth a cut.
+  double Flow(uint32_t d, double wanted);
+  // Sends more along one way; how much. 0 leaves the marks on what the sources reach.
+  double Augment(uint32_t d);
 
   const ChoiceProblem& p_;
   const Implications& implications_;
   const std::span<const uint32_t> columns_;
+  std::vector<uint32_t> required_;  // classes
   uint32_t next_class_ = 0;
   uint64_t work_ = 0;
   std::set<std::vector<std::pair<uint32_t, double>>> seen_;
@@ -70,7 +74,11 @@ class PathCuts {
   std::vector<double> chosen_;                     // by class: the sum of its values
   std::vector<uint32_t> sources_;                  // arcs
   std::vector<double> source_flow_;                // by arc
-  double sink_flow_ = 0;
+  std::vector<uint32_t> class_mark_, arc_mark_;
+  uint32_t mark_ = 0;
+  std::vector<Step> from_class_, from_arc_;
+  std::vector<std::pair<uint32_t, bool>> queue_;  // a class where true, else an arc
+  std::vector<uint64_t> contained_;
 };
 
 }  // namespace l3c::egraph
