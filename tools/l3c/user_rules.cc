@@ -60,9 +60,9 @@ std::optional<std::vector<search::AddedRules>> ReadUserRules(const Options& opti
     const rules::CheckReport report = rules::CheckRules(*file, check);
     for (const rules::RuleVerdict& verdict : report.rules) {
       if (!verdict.grows.empty()) {
-        std::cerr << "warning: " << name << ":"
-                  << source->Position(verdict.rule.span.begin).line << ": the rule '"
-                  << verdict.rule.name << "' has no end: " << verdict.grows << "\n";
+        std::cerr << "warning: " << name << ":" << source->Position(verdict.rule.span.begin).line
+                  << ": the rule '" << verdict.rule.name << "' has no end: " << verdict.grows
+                  << "\n";
       }
       if (verdict.kind != rules::RuleVerdict::Kind::kUntested) continue;
       // What the algebra makes is looked at again when it is lowered; other answers are not.
