@@ -1,0 +1,129 @@
+// Rows for many arguments at once, on several threads, with the outcome of one thread that takes
+// one after the other.
+//
+// Looking arguments up waits for memory, so that is done by pieces, which any thread may take, on
+// a table that does not change meanwhile. What was not found is entered into the hash by parts of
+// the hash, a part by one thread in the order of the entries, which finds equal ones among them.
+// New rows are then counted, in order, so that rows have the numbers that one thread gives them,
+// and written by pieces. One thread alone does all of it entry by entry.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "egraph/table.h"
+#include "egraph/worker_pool.h"
+
+namespace l3c::egraph {
+
+class BulkInsert {
+ public:
+  static constexpr uint32_t kNone = 0xffffffffu;
+  static constexpr uint32_t kPiece = 256;  // entries that a thread takes at a time
+
+  // Entries [0, count) for `table`.
+  struct Job {
+    Table* table = nullptr;
+    uint32_t count = 0;
+    RuleId rule;  // of new rows
+    // With `new_classes`, the output of the first new row is this one, that of the next one more,
+    // and so on; otherwise an entry has its Output().
+    bool new_classes = false;
+    uint32_t first_class = 0;
+    // Rows that the entries replace, if any, in ascending order: they die, and what comes in the
+    // place of one has its rule and is subsumed where it was.
+    const uint32_t* replaced = nullptr;
+  };
+
+  // Makes room. `pool` may be null: one thread.
+  void Begin(const Job& job, WorkerPool* pool);
+  uint32_t* Args(uint32_t entry) { return args_.data() + size_t{entry} * arity_; }
+  uint32_t& Output(uint32_t entry) { return outputs_[entry]; }
+
+  // Inserts the entries. `fill(from, to)` writes the arguments and outputs of entries [from, to),
+  // on any thread, and may read the table's rows. `settle(from, to)` is called, on any thread as
+  // well, once these entries have what is below.
+  template <typename Fill, typename Settle>
+  void Insert(Fill&& fill, Settle&& settle);
+
+  // The row of an entry; whether it is new, of the first entry that has it; the row's output.
+  uint32_t Row(uint32_t entry) const { return rows_[entry]; }
+  bool IsNew(uint32_t entry) const { return new_[entry] != 0; }
+  uint32_t RowOutput(uint32_t entry) const { return row_outputs_[entry]; }
+  uint32_t new_rows() const { return new_rows_; }
+
+  // What Begin() takes for so many entries of that many arguments, at most.
+  static size_t BytesFor(uint32_t count, uint32_t arity) {
+    return size_t{count} * (sizeof(uint32_t) * (arity + 7) + 1);
+  }
+
+  // Table::Reserve() on several threads.
+  static void Reserve(Table& table, uint32_t rows, WorkerPool* pool);
+
+ private:
+  static constexpr uint32_t kParts = 8;  // of a hash
+
+  struct Walk;
+  uint32_t PartOf(size_t slot) const { return static_cast<uint32_t>(slot >> part_shift_); }
+  uint32_t EntryOf(uint32_t row) const;
+  void Fetch(uint32_t from, uint32_t to);
+  void InsertPiece(uint32_t from, uint32_t to);
+  void EndInsertion();
+  void FindPiece(uint32_t piece, uint32_t to);
+  void PlacePart(uint32_t part, uint32_t pieces);
+  // Enters an entry at the first free slot from its own on, before `end`, unless an equal one is
+  // there. False when there is no such slot.
+  bool Place(uint32_t entry, size_t end);
+  void Number();
+  void WritePiece(uint32_t from, uint32_t to);
+  uint32_t FlagsFor(uint32_t entry) const;
+  static void GrowSlots(Table& table, size_t size, WorkerPool& pool);
+
+  Job job_;
+  WorkerPool* pool_ = nullptr;
+  uint32_t arity_ = 0;
+  uint32_t base_ =
+      0;  // rows at the start; base_ + entry names the row of an entry until it has one
+  uint32_t new_rows_ = 0;
+  uint32_t part_shift_ = 0;
+  // By entry.
+  std::vector<uint32_t> args_, hashes_, slots_, rows_, outputs_, row_outputs_, numbers_;
+  std::vector<uint8_t> new_;
+  // By piece: the entries to be placed, by part.
+  std::vector<uint32_t> open_;
+  std::vector<uint32_t> ends_;
+  std::vector<uint32_t> left_[kParts];  // those for which their part has no slot
+  std::vector<uint64_t> dying_;         // bit by row from the first replaced one on
+  bool any_later_ = false;              // entries whose row is that of a later one
+};
+
+template <typename Fill, typename Settle>
+void BulkInsert::Insert(Fill&& fill, Settle&& settle) {
+  const uint32_t pieces = (job_.count + kPiece - 1) / kPiece;
+  const auto end = [this](uint32_t piece) { return std::min(job_.count, (piece + 1) * kPiece); };
+  if (pool_ == nullptr) {
+    for (uint32_t p = 0; p < pieces; ++p) {
+      fill(p * kPiece, end(p));
+      InsertPiece(p * kPiece, end(p));
+      if (job_.replaced == nullptr) settle(p * kPiece, end(p));
+    }
+    if (job_.replaced == nullptr) return;
+    EndInsertion();
+    for (uint32_t p = 0; p < pieces; ++p) settle(p * kPiece, end(p));
+    return;
+  }
+  pool_->For(pieces, [&](uint32_t p) {
+    fill(p * kPiece, end(p));
+    FindPiece(p, end(p));
+  });
+  pool_->For(kParts, [&](uint32_t part) { PlacePart(part, pieces); });
+  Number();
+  pool_->For(pieces, [&](uint32_t p) {
+    WritePiece(p * kPiece, end(p));
+    settle(p * kPiece, end(p));
+  });
+}
+
+}  // namespace l3c::egraph
