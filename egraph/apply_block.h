@@ -24,7 +24,7 @@ namespace l3c::egraph {
 class BlockRunner {
  public:
   static constexpr uint32_t kSmall = 64;    // matches of a block
-  static constexpr uint32_t kLarge = 4096;  // of one that threads share
+  static constexpr uint32_t kLarge = 8192;  // of one that threads share
 
   explicit BlockRunner(EGraph& graph) : graph_(graph) {}
 

@@ -20,14 +20,15 @@ void BulkInsert::Begin(const Job& job, WorkerPool* pool) {
   base_ = table.row_count();
   new_rows_ = 0;
   any_later_ = false;
+  pieces_ = (job.count + kPiece - 1) / kPiece;
   Reserve(table, job.count, pool);
   // So few slots would be shared by all threads anyway.
-  pool_ = job.count > kPiece && table.slots_.size() >= kMinSharedSlots ? pool : nullptr;
-  const auto make_room = [&](std::vector<uint32_t>& values, size_t size) {
+  pool_ = job.count > 4 * kPiece && table.slots_.size() >= kMinSharedSlots ? pool : nullptr;
+  const auto make_room = [](std::vector<uint32_t>& values, size_t size) {
     if (values.size() < size) values.resize(size);
   };
   make_room(args_, size_t{job.count} * arity_);
-  for (auto* values : {&hashes_, &slots_, &rows_, &outputs_, &row_outputs_}) {
+  for (auto* values : {&outputs_, &rows_, &row_outputs_, &hashes_, &slots_}) {
     make_room(*values, job.count);
   }
   if (new_.size() < job.count) new_.resize(job.count);
@@ -40,11 +41,16 @@ void BulkInsert::Begin(const Job& job, WorkerPool* pool) {
     }
   }
   if (pool_ == nullptr) return;
-  make_room(numbers_, job.count);
-  make_room(open_, job.count);
-  make_room(ends_, size_t{(job.count + kPiece - 1) / kPiece} * kParts);
+  for (auto* values : {&places_, &entries_, &found_, &found_outputs_, &numbers_}) {
+    make_room(*values, job.count);
+  }
+  make_room(ends_, size_t{pieces_} * kParts);
+  firsts_.assign(size_t{pieces_} * kParts, 0);
   part_shift_ = static_cast<uint32_t>(std::countr_zero(table.slots_.size() / kParts));
-  for (auto& left : left_) left.clear();
+  for (Part& part : parts_) {
+    part.left.clear();
+    part.own_slots = 0;
+  }
 }
 
 uint32_t BulkInsert::EntryOf(uint32_t row) const {
@@ -59,15 +65,6 @@ uint32_t BulkInsert::FlagsFor(uint32_t entry) const {
   return job_.replaced == nullptr ? job_.rule.index : job_.table->Flags(job_.replaced[entry]);
 }
 
-void BulkInsert::Fetch(uint32_t from, uint32_t to) {
-  const Table& table = *job_.table;
-  for (uint32_t m = from; m < to; ++m) {
-    hashes_[m] = table.Hash(Args(m));
-    table.FetchSlot(hashes_[m]);
-  }
-  for (uint32_t m = from; m < to; ++m) slots_[m] = table.Probe(hashes_[m]);
-}
-
 // --- One thread
 
 void BulkInsert::InsertPiece(uint32_t from, uint32_t to) {
@@ -75,7 +72,11 @@ void BulkInsert::InsertPiece(uint32_t from, uint32_t to) {
   const size_t mask = table.slots_.size() - 1;
   for (uint32_t begin = from; begin < to; begin += kTogether) {
     const uint32_t end = std::min(to, begin + kTogether);
-    Fetch(begin, end);
+    for (uint32_t m = begin; m < end; ++m) {
+      hashes_[m] = table.Hash(Args(m));
+      table.FetchSlot(hashes_[m]);
+    }
+    for (uint32_t m = begin; m < end; ++m) slots_[m] = table.Probe(hashes_[m]);
     for (uint32_t m = begin; m < end; ++m) {
       const uint32_t* args = Args(m);
       size_t s = slots_[m];
@@ -121,103 +122,126 @@ void BulkInsert::EndInsertion() {
 
 // --- Several threads
 
-void BulkInsert::FindPiece(uint32_t piece, uint32_t to) {
+template <typename Fn>
+void BulkInsert::ForPlaces(uint32_t part, Fn&& fn) const {
+  for (uint32_t piece = 0; piece < pieces_; ++piece) {
+    const uint32_t end = ends_[piece * kParts + part];
+    uint32_t place = part == 0 ? piece * kPiece : ends_[piece * kParts + part - 1];
+    for (; place < end; ++place) fn(place);
+  }
+}
+
+// The places of a piece are its entries, by part and in order.
+void BulkInsert::SortPiece(uint32_t piece, uint32_t to) {
   const Table& table = *job_.table;
   const size_t mask = table.slots_.size() - 1;
   const uint32_t from = piece * kPiece;
-  uint32_t counts[kParts] = {};
-  for (uint32_t begin = from; begin < to; begin += kTogether) {
-    const uint32_t end = std::min(to, begin + kTogether);
-    Fetch(begin, end);
-    for (uint32_t m = begin; m < end; ++m) {
-      const uint32_t* args = Args(m);
-      size_t s = slots_[m];
-      rows_[m] = base_ + m;
-      new_[m] = 1;  // to be placed
-      for (; table.slots_[s].row_plus_1 != 0; s = (s + 1) & mask) {
-        if (table.slots_[s].hash != hashes_[m]) continue;
-        const uint32_t row = table.slots_[s].row_plus_1 - 1;
-        const uint32_t* cells = table.Cells(row);
-        if (!table.SameArgs(cells, args) || (cells[arity_ + 1] & Table::kDeadBit) != 0) continue;
-        const uint32_t replacing = job_.replaced == nullptr ? kNone : EntryOf(row);
-        rows_[m] = replacing == kNone ? row : base_ + replacing;
-        row_outputs_[m] = cells[arity_];
-        new_[m] = 0;
-        break;
-      }
-      slots_[m] = static_cast<uint32_t>(s);
-      counts[PartOf(hashes_[m] & mask)] += new_[m];
-    }
+  uint32_t hashes[kPiece];
+  uint32_t next[kParts] = {};
+  for (uint32_t m = from; m < to; ++m) {
+    hashes[m - from] = table.Hash(Args(m));
+    ++next[(hashes[m - from] & mask) >> part_shift_];
   }
-  // The entries to be placed, in order within each part.
   uint32_t place = from;
   for (uint32_t part = 0; part < kParts; ++part) {
     const uint32_t begin = place;
-    place += counts[part];
-    counts[part] = begin;
+    place += next[part];
+    next[part] = begin;
     ends_[piece * kParts + part] = place;
   }
   for (uint32_t m = from; m < to; ++m) {
-    if (new_[m] != 0) open_[counts[PartOf(hashes_[m] & mask)]++] = m;
+    const uint32_t at = next[(hashes[m - from] & mask) >> part_shift_]++;
+    places_[m] = at;
+    entries_[at] = m;
+    hashes_[at] = hashes[m - from];
   }
 }
 
-bool BulkInsert::Place(uint32_t m, size_t end) {
+void BulkInsert::PlacePart(uint32_t part) {
+  const Table& table = *job_.table;
+  const size_t mask = table.slots_.size() - 1;
+  const size_t end = (size_t{part} + 1) << part_shift_;
+  uint32_t together[kTogether];
+  uint32_t count = 0;
+  const auto look_up = [&] {
+    for (uint32_t k = 0; k < count; ++k) {
+      const uint32_t hash = hashes_[together[k]];
+      size_t s = hash & mask;
+      while (s < end && table.slots_[s].row_plus_1 != 0 && table.slots_[s].hash != hash) ++s;
+      slots_[together[k]] = static_cast<uint32_t>(s);
+      if (s == end || table.slots_[s].row_plus_1 == 0 || table.slots_[s].row_plus_1 > base_) {
+        continue;
+      }
+      __builtin_prefetch(table.Cells(table.slots_[s].row_plus_1 - 1));
+    }
+    for (uint32_t k = 0; k < count; ++k) {
+      if (!LookUp(together[k], slots_[together[k]], end, part)) {
+        parts_[part].left.push_back(together[k]);
+      }
+    }
+    count = 0;
+  };
+  ForPlaces(part, [&](uint32_t place) {
+    table.FetchSlot(hashes_[place]);
+    __builtin_prefetch(Args(entries_[place]));
+    together[count++] = place;
+    if (count == kTogether) look_up();
+  });
+  look_up();
+}
+
+bool BulkInsert::LookUp(uint32_t place, size_t s, size_t end, uint32_t part) {
   Table& table = *job_.table;
-  for (size_t s = slots_[m]; s < end; ++s) {
+  const uint32_t entry = entries_[place];
+  const uint32_t* args = Args(entry);
+  for (; s < end; ++s) {
     Table::Slot& slot = table.slots_[s];
     if (slot.row_plus_1 == 0) {
-      slot = {base_ + m + 1, hashes_[m]};
-      slots_[m] = static_cast<uint32_t>(s);
+      slot = {base_ + entry + 1, hashes_[place]};
+      break;
+    }
+    if (slot.hash != hashes_[place]) continue;
+    const uint32_t row = slot.row_plus_1 - 1;
+    if (row >= base_) {
+      if (!table.SameArgs(Args(row - base_), args)) continue;
+      found_[place] = row;
       return true;
     }
-    // What was there before is not equal: it would have been found.
-    if (slot.hash != hashes_[m] || slot.row_plus_1 <= base_) continue;
-    const uint32_t other = slot.row_plus_1 - 1 - base_;
-    if (!table.SameArgs(Args(other), Args(m))) continue;
-    rows_[m] = base_ + other;
+    const uint32_t* cells = table.Cells(row);
+    if (!table.SameArgs(cells, args) || (cells[arity_ + 1] & Table::kDeadBit) != 0) continue;
+    const uint32_t replacing = job_.replaced == nullptr ? kNone : EntryOf(row);
+    if (replacing == entry) {  // only its output has changed
+      ++parts_[part].own_slots;
+      break;
+    }
+    found_[place] = replacing == kNone ? row : base_ + replacing;
+    found_outputs_[place] = cells[arity_];
     return true;
   }
-  return false;
-}
-
-void BulkInsert::PlacePart(uint32_t part, uint32_t pieces) {
-  constexpr uint32_t kAhead = 8;
-  Table& table = *job_.table;
-  const size_t first = size_t{part} << part_shift_;
-  const size_t end = first + (size_t{1} << part_shift_);
-  for (uint32_t piece = 0; piece < pieces; ++piece) {
-    const uint32_t to = ends_[piece * kParts + part];
-    uint32_t i = part == 0 ? piece * kPiece : ends_[piece * kParts + part - 1];
-    for (uint32_t k = i; k < std::min(to, i + kAhead); ++k) {
-      __builtin_prefetch(&table.slots_[slots_[open_[k]]], 1);
-    }
-    for (; i < to; ++i) {
-      if (i + kAhead < to) __builtin_prefetch(&table.slots_[slots_[open_[i + kAhead]]], 1);
-      const uint32_t m = open_[i];
-      if (slots_[m] < first || slots_[m] >= end || !Place(m, end)) left_[part].push_back(m);
-    }
-  }
+  if (s == end) return false;
+  found_[place] = base_ + entry;
+  slots_[place] = static_cast<uint32_t>(s);
+  ++firsts_[part * pieces_ + entry / kPiece];
+  return true;
 }
 
 void BulkInsert::Number() {
   Table& table = *job_.table;
   // Runs of slots that reach beyond their part. Equal entries are of one part, so all of them are
   // here if one is.
-  for (const auto& left : left_) {
-    for (const uint32_t m : left) {
-      if (Place(m, table.slots_.size())) continue;
-      slots_[m] = 0;
-      Place(m, table.slots_.size());
+  const size_t size = table.slots_.size();
+  uint32_t own_slots = 0;
+  for (uint32_t part = 0; part < kParts; ++part) {
+    for (const uint32_t place : parts_[part].left) {
+      if (!LookUp(place, hashes_[place] & (size - 1), size, part)) LookUp(place, 0, size, part);
     }
+    own_slots += parts_[part].own_slots;
   }
   uint32_t next = base_;
-  uint32_t own_slots = 0;
-  for (uint32_t m = 0; m < job_.count; ++m) {
-    numbers_[m] = next;
-    const bool first = rows_[m] == base_ + m;
-    own_slots += first && new_[m] == 0;  // it has the slot of the row that it replaces
-    next += first;
+  for (uint32_t piece = 0; piece < pieces_; ++piece) {
+    const uint32_t first = next;
+    for (uint32_t part = 0; part < kParts; ++part) next += firsts_[part * pieces_ + piece];
+    firsts_[piece] = first;  // read above for this piece and the part 0 only
   }
   new_rows_ = next - base_;
   table.ReserveRows(next);
@@ -232,26 +256,43 @@ void BulkInsert::Number() {
   }
 }
 
-void BulkInsert::WritePiece(uint32_t from, uint32_t to) {
+void BulkInsert::WritePiece(uint32_t piece, uint32_t to) {
   Table& table = *job_.table;
-  for (uint32_t m = from; m < to; ++m) {
+  uint32_t next = firsts_[piece];
+  for (uint32_t m = piece * kPiece; m < to; ++m) {
     const uint32_t flags = FlagsFor(m);
     if (job_.replaced != nullptr) {
       table.MutableCells(job_.replaced[m])[arity_ + 1] = flags | Table::kDeadBit;
     }
-    const uint32_t first = rows_[m] - base_;
-    new_[m] = 0;
-    if (rows_[m] < base_) continue;
-    const uint32_t row = numbers_[first];
-    row_outputs_[m] = job_.new_classes ? job_.first_class + (row - base_) : outputs_[first];
-    rows_[m] = row;
-    if (first != m) continue;
-    new_[m] = 1;
-    table.slots_[slots_[m]] = {row + 1, hashes_[m]};
-    uint32_t* cells = table.MutableCells(row);
+    if (found_[places_[m]] != base_ + m) continue;
+    numbers_[m] = next;
+    uint32_t* cells = table.MutableCells(next++);
     std::copy_n(Args(m), arity_, cells);
-    cells[arity_] = row_outputs_[m];
+    cells[arity_] = job_.new_classes ? job_.first_class + (numbers_[m] - base_) : outputs_[m];
     cells[arity_ + 1] = flags;
+  }
+}
+
+void BulkInsert::WriteSlots(uint32_t part) {
+  ForPlaces(part, [&](uint32_t place) {
+    const uint32_t entry = entries_[place];
+    if (found_[place] != base_ + entry) return;
+    job_.table->slots_[slots_[place]].row_plus_1 = numbers_[entry] + 1;
+  });
+}
+
+void BulkInsert::SettlePiece(uint32_t from, uint32_t to) {
+  for (uint32_t m = from; m < to; ++m) {
+    const uint32_t place = places_[m];
+    new_[m] = found_[place] == base_ + m;
+    if (found_[place] < base_) {
+      rows_[m] = found_[place];
+      row_outputs_[m] = found_outputs_[place];
+      continue;
+    }
+    const uint32_t first = found_[place] - base_;
+    rows_[m] = numbers_[first];
+    row_outputs_[m] = job_.new_classes ? job_.first_class + (rows_[m] - base_) : outputs_[first];
   }
 }
 

@@ -1,11 +1,12 @@
 // Rows for many arguments at once, on several threads, with the outcome of one thread that takes
 // one after the other.
 //
-// Looking arguments up waits for memory, so that is done by pieces, which any thread may take, on
-// a table that does not change meanwhile. What was not found is entered into the hash by parts of
-// the hash, a part by one thread in the order of the entries, which finds equal ones among them.
-// New rows are then counted, in order, so that rows have the numbers that one thread gives them,
-// and written by pieces. One thread alone does all of it entry by entry.
+// Entries are filled by pieces, which any thread may take, and sorted by the part of the hash that
+// they belong to. A part is worked through by one thread in the order of the entries: it looks them
+// up and enters those that are not there, among which it meets equal ones. So the slots of a part
+// are in the cache of one processor. New rows are then counted, in order, so that they get the
+// numbers that one thread gives them, and written by pieces. One thread alone does all of it entry
+// by entry.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +57,7 @@ class BulkInsert {
 
   // What Begin() takes for so many entries of that many arguments, at most.
   static size_t BytesFor(uint32_t count, uint32_t arity) {
-    return size_t{count} * (sizeof(uint32_t) * (arity + 7) + 1);
+    return size_t{count} * (sizeof(uint32_t) * (arity + 10) + 1);
   }
 
   // Table::Reserve() on several threads.
@@ -65,20 +66,23 @@ class BulkInsert {
  private:
   static constexpr uint32_t kParts = 8;  // of a hash
 
-  struct Walk;
-  uint32_t PartOf(size_t slot) const { return static_cast<uint32_t>(slot >> part_shift_); }
   uint32_t EntryOf(uint32_t row) const;
-  void Fetch(uint32_t from, uint32_t to);
+  uint32_t FlagsFor(uint32_t entry) const;
+  // One thread.
   void InsertPiece(uint32_t from, uint32_t to);
   void EndInsertion();
-  void FindPiece(uint32_t piece, uint32_t to);
-  void PlacePart(uint32_t part, uint32_t pieces);
-  // Enters an entry at the first free slot from its own on, before `end`, unless an equal one is
-  // there. False when there is no such slot.
-  bool Place(uint32_t entry, size_t end);
+  // Several. Entries that are sorted by part stand at a place.
+  void SortPiece(uint32_t piece, uint32_t to);
+  void PlacePart(uint32_t part);
+  // Looks the entry at `place` up from slot `s` on, before `end`, and enters it where it is not
+  // there. False when neither happened.
+  bool LookUp(uint32_t place, size_t s, size_t end, uint32_t part);
   void Number();
-  void WritePiece(uint32_t from, uint32_t to);
-  uint32_t FlagsFor(uint32_t entry) const;
+  void WritePiece(uint32_t piece, uint32_t to);
+  void WriteSlots(uint32_t part);
+  void SettlePiece(uint32_t from, uint32_t to);
+  template <typename Fn>
+  void ForPlaces(uint32_t part, Fn&& fn) const;
   static void GrowSlots(Table& table, size_t size, WorkerPool& pool);
 
   Job job_;
@@ -87,42 +91,54 @@ class BulkInsert {
   uint32_t base_ =
       0;  // rows at the start; base_ + entry names the row of an entry until it has one
   uint32_t new_rows_ = 0;
+  uint32_t pieces_ = 0;
   uint32_t part_shift_ = 0;
+  bool any_later_ = false;       // entries whose row is that of a later one
+  std::vector<uint64_t> dying_;  // bit by row from the first replaced one on
   // By entry.
-  std::vector<uint32_t> args_, hashes_, slots_, rows_, outputs_, row_outputs_, numbers_;
+  std::vector<uint32_t> args_, outputs_, rows_, row_outputs_, hashes_, slots_, places_;
   std::vector<uint8_t> new_;
-  // By piece: the entries to be placed, by part.
-  std::vector<uint32_t> open_;
-  std::vector<uint32_t> ends_;
-  std::vector<uint32_t> left_[kParts];  // those for which their part has no slot
-  std::vector<uint64_t> dying_;         // bit by row from the first replaced one on
-  bool any_later_ = false;              // entries whose row is that of a later one
+  // By place; the slots of what is placed there are in slots_.
+  std::vector<uint32_t> entries_, found_, found_outputs_;
+  std::vector<uint32_t> ends_;  // by piece and part: after its places
+  // By part and piece: the entries that are the first with their row, of which the number of the
+  // first new row of a piece follows.
+  std::vector<uint32_t> firsts_;
+  std::vector<uint32_t> numbers_;  // by entry
+  struct Part {
+    std::vector<uint32_t> left;  // places that found no slot in it
+    uint32_t own_slots = 0;      // entries that keep the slot of the row that they replace
+  };
+  Part parts_[kParts];
 };
 
 template <typename Fill, typename Settle>
 void BulkInsert::Insert(Fill&& fill, Settle&& settle) {
-  const uint32_t pieces = (job_.count + kPiece - 1) / kPiece;
   const auto end = [this](uint32_t piece) { return std::min(job_.count, (piece + 1) * kPiece); };
   if (pool_ == nullptr) {
-    for (uint32_t p = 0; p < pieces; ++p) {
+    for (uint32_t p = 0; p < pieces_; ++p) {
       fill(p * kPiece, end(p));
       InsertPiece(p * kPiece, end(p));
       if (job_.replaced == nullptr) settle(p * kPiece, end(p));
     }
     if (job_.replaced == nullptr) return;
     EndInsertion();
-    for (uint32_t p = 0; p < pieces; ++p) settle(p * kPiece, end(p));
+    for (uint32_t p = 0; p < pieces_; ++p) settle(p * kPiece, end(p));
     return;
   }
-  pool_->For(pieces, [&](uint32_t p) {
+  pool_->For(pieces_, [&](uint32_t p) {
     fill(p * kPiece, end(p));
-    FindPiece(p, end(p));
+    SortPiece(p, end(p));
   });
-  pool_->For(kParts, [&](uint32_t part) { PlacePart(part, pieces); });
+  pool_->For(kParts, [&](uint32_t part) { PlacePart(part); });
   Number();
-  pool_->For(pieces, [&](uint32_t p) {
-    WritePiece(p * kPiece, end(p));
-    settle(p * kPiece, end(p));
+  pool_->For(pieces_, [&](uint32_t p) { WritePiece(p, end(p)); });
+  pool_->For(kParts, [&](uint32_t part) {
+    WriteSlots(part);
+    for (uint32_t p = pieces_ * part / kParts; p < pieces_ * (part + 1) / kParts; ++p) {
+      SettlePiece(p * kPiece, end(p));
+      settle(p * kPiece, end(p));
+    }
   });
 }
 

@@ -52,7 +52,7 @@ class MatchBuffer {
     if (!segments_.empty()) {
       Segment& full = segments_.back();
       full.used = static_cast<size_t>(next_ - full.values);
-      size = std::min(kLargest, full.size * 4);
+      size = std::min(kLargest, full.size * 2);
     }
     size = std::max(size, width);
     segments_.push_back({arena.Take(size), size, 0});

@@ -23,29 +23,15 @@ void MatchMemory::AddSlab(size_t words) {
 }
 
 MatchMemory::Block MatchMemory::Take(size_t words) {
-  Block block;
-  bool fresh = false;
-  {
-    const std::lock_guard lock(mutex_);
-    if (slabs_.empty() || slabs_.back().words - used_ < words) {
-      const size_t size = slabs_.empty() ? kFirstSlab : kLargestSlab;
-      AddSlab(std::max(size, words));
-    }
-    Slab& slab = slabs_.back();
-    const size_t size = std::max(words, std::min(kBlock, slab.words - used_));
-    block.begin = slab.values + used_;
-    block.end = block.begin + size;
-    used_ += size;
-    fresh = slabs_.size() > 1;
+  const std::lock_guard lock(mutex_);
+  if (slabs_.empty() || slabs_.back().words - used_ < words) {
+    AddSlab(std::max(slabs_.empty() ? kFirstSlab : kLargestSlab, words));
   }
-#ifdef MADV_POPULATE_WRITE
-  // All of it will be written: the kernel is asked once, not once for each page. A wish.
-  if (fresh) {
-    const auto bytes = static_cast<size_t>(block.end - block.begin) * sizeof(uint32_t);
-    madvise(block.begin, bytes, MADV_POPULATE_WRITE);
-  }
-#endif
-  return block;
+  Slab& slab = slabs_.back();
+  const size_t size = std::max(words, std::min(kBlock, slab.words - used_));
+  uint32_t* begin = slab.values + used_;
+  used_ += size;
+  return {begin, begin + size};
 }
 
 void MatchMemory::Clear(size_t slabs) {
