@@ -79,6 +79,28 @@ class Asker {
   Asker(EGraph& graph, Value a, Value b)
       : graph_(graph), a_(graph.Find(a)), b_(graph.Find(b)), nearest_(graph), terms_(graph) {}
 
+  Asker(EGraph& graph, DescribeClass describe)
+      : graph_(graph), nearest_(graph), terms_(graph), describe_(std::move(describe)) {}
+
+  WhyNotRule NoMatch(RuleId id) {
+    const Query& query = graph_.rule(id).query;
+    const PartialMatch match = nearest_.Find(query);
+    WhyNotRule result;
+    result.rule = id;
+    result.kind = match.complete ? WhyNotRule::Kind::kWaiting : WhyNotRule::Kind::kPremise;
+    result.matched = match.matched;
+    result.premises = query.atoms.size() + query.primitives.size();
+    result.searched_all = match.searched_all;
+    result.nearest = Substitution(query, match.slots);
+    if (match.failed_atom) {
+      result.failed = AtomText(query, query.atoms[*match.failed_atom], match.slots);
+    } else if (match.failed_primitive) {
+      result.failed = PrimitiveText(query, query.primitives[*match.failed_primitive], match.slots);
+    }
+    result.held_back = HeldBack(id);
+    return result;
+  }
+
   WhyNot Ask() {
     WhyNot why_not;
     why_not.equal = a_ == b_;
@@ -164,6 +186,9 @@ class Asker {
   }
 
   std::string TermText(SortId sort, Value v) const {
+    if (describe_ && graph_.sort(sort).is_equality) {
+      if (std::string text = describe_(graph_.Find(v)); !text.empty()) return text;
+    }
     return terms_.Text(sort, v, kMaxTermText).value_or(graph_.DescribeValue(sort, v));
   }
 
@@ -296,6 +321,7 @@ class Asker {
   const Value a_, b_;
   NearestMatch nearest_;
   TermExtractor terms_;
+  const DescribeClass describe_;
 };
 
 EGraph& Rebuilt(EGraph& graph) {
@@ -306,6 +332,10 @@ EGraph& Rebuilt(EGraph& graph) {
 }  // namespace
 
 WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b) { return Asker(Rebuilt(graph), a, b).Ask(); }
+
+WhyNotRule WhyNoMatch(EGraph& graph, RuleId rule, DescribeClass describe) {
+  return Asker(Rebuilt(graph), std::move(describe)).NoMatch(rule);
+}
 
 std::string WhyNotText(const EGraph& graph, const WhyNot& why_not) {
   if (why_not.equal) return "they are equal\n";

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +44,11 @@ struct WhyNot {
 
 // Both ids must be classes of one sort. The graph is rebuilt first.
 WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b);
+// Why a rule has no match: the match that comes nearest (its substitution in `nearest`, which may
+// be empty) and the premise that it fails. kWaiting where there is a match after all. The graph is
+// rebuilt first. `describe` names classes; "" leaves it to the smallest term.
+using DescribeClass = std::function<std::string(Value class_id)>;
+WhyNotRule WhyNoMatch(EGraph& graph, RuleId rule, DescribeClass describe = nullptr);
 std::string WhyNotText(const EGraph& graph, const WhyNot& why_not);
 std::string WhyNotJson(const EGraph& graph, const WhyNot& why_not);
 

@@ -15,6 +15,8 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,8 @@ using l3c::bench::Results;
 constexpr uint64_t kFastWork = 1'000'000'000;
 // Costs that differ by less are the same to the solvers.
 constexpr double kSame = 1e-6;
+
+const std::set<std::string> kExtractors = {"tree", "fast", "exact", "cbc"};
 
 struct Settings {
   double seconds = 10;
@@ -155,7 +159,9 @@ void PrintCbcRow(const std::string& name, const Folder& f) {
               f.both == 0 ? 0 : std::exp(f.log_ratio / static_cast<double>(f.both)), f.cbc_seconds);
 }
 
-int Usage() {
+// Fails with what is wrong, if that is said.
+int Usage(const std::string& wrong = "") {
+  if (!wrong.empty()) std::fprintf(stderr, "error: %s\n", wrong.c_str());
   std::fprintf(stderr,
                "usage: extraction_bench --data DIR [--seconds S] [--clock wall|cpu] [--files] "
                "[--filter TEXT] [--extractors tree,fast,exact,cbc] [--results FILE]\n");
@@ -168,39 +174,56 @@ int main(int argc, char** argv) {
   std::filesystem::path data;
   Settings settings;
   bool each = false;
-  std::string filter, results_path, extractors = "tree,fast,exact,cbc";
+  std::string filter, results_path;
+  std::set<std::string> extractors = kExtractors;
   for (int i = 1; i < argc; ++i) {
     const std::string arg = argv[i];
     if (arg == "--files") {
       each = true;
       continue;
     }
-    if (i + 1 == argc) return Usage();
+    if (i + 1 == argc) return Usage("\"" + arg + "\" is no option, or its value is missing");
     const std::string value = argv[++i];
     if (arg == "--data") {
       data = value;
     } else if (arg == "--seconds") {
-      settings.seconds = std::atof(value.c_str());
+      char* end = nullptr;
+      settings.seconds = std::strtod(value.c_str(), &end);
+      if (end == value.c_str() || *end != 0 || !(settings.seconds > 0)) {
+        return Usage("--seconds " + value + ": expected a number above 0");
+      }
     } else if (arg == "--clock" && (value == "wall" || value == "cpu")) {
       settings.clock = value == "cpu" ? TimeKind::kThread : TimeKind::kWall;
     } else if (arg == "--filter") {
       filter = value;
     } else if (arg == "--extractors") {
-      extractors = value;
+      extractors.clear();
+      std::stringstream names(value);
+      for (std::string name; std::getline(names, name, ',');) {
+        if (!kExtractors.contains(name)) return Usage("there is no extractor \"" + name + "\"");
+        extractors.insert(name);
+      }
+      if (extractors.empty()) return Usage("--extractors names none");
     } else if (arg == "--results") {
       results_path = value;
+    } else if (arg == "--clock") {
+      return Usage("--clock " + value + ": expected wall or cpu");
     } else {
-      return Usage();
+      return Usage("\"" + arg + "\" is no option");
     }
   }
   std::error_code error;
-  if (data.empty() || !std::filesystem::is_directory(data, error)) return Usage();
+  if (data.empty()) return Usage("--data is missing");
+  if (!std::filesystem::is_directory(data, error)) {
+    return Usage("--data " + data.string() + " is no directory");
+  }
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(data)) {
     const std::filesystem::path& path = entry.path();
     if (path.extension() != ".json") continue;
     if (path.string().find(filter) != std::string::npos) files.push_back(path);
   }
+  if (files.empty()) return Usage("no .json file there has \"" + filter + "\" in its path");
   std::sort(files.begin(), files.end());
   if (!LinearSolver::Available()) std::printf("built without COIN-OR Cbc: nothing is branched\n");
   Results results;
@@ -225,9 +248,7 @@ int main(int argc, char** argv) {
     }
     const auto get = [&](const char* extractor) -> const Result* {
       if (const Result* known = results.Find(extractor, name)) return known;
-      if (("," + extractors + ",").find(std::string(",") + extractor + ",") == std::string::npos) {
-        return nullptr;
-      }
+      if (!extractors.contains(extractor)) return nullptr;
       results.Add(extractor, name, Run(extractor, problem, settings));
       return results.Find(extractor, name);
     };

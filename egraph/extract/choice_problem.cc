@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "egraph/extract/implications.h"
+#include "egraph/extract/term_costs.h"
 
 namespace l3c::egraph {
 namespace {
@@ -75,10 +76,14 @@ class Reducer {
     return OnCycle(a) && component_[a] == component_[b];
   }
 
-  // Adds to the work done; true beyond a limit.
+  uint64_t WorkLeft() const { return limits_.max_work - std::min(limits_.max_work, result_.work); }
+
+  // Adds what is to be done to the work; true, and nothing added, where that is beyond a limit.
+  // Once beyond, always beyond.
   bool Spent(uint64_t work) {
-    work_ += work;
-    return work_ > limits_.max_work || limits_.time.Passed();
+    spent_ |= work > WorkLeft() || limits_.time.Passed();
+    if (!spent_) result_.work += work;
+    return spent_;
   }
 
   void Kill(uint32_t n) { p_.nodes[n].alive = false; }
@@ -175,7 +180,6 @@ class Reducer {
   void Settle(uint32_t c) {
     const uint32_t n = p_.class_nodes[c].front();
     result_.decided[c] = n;
-    ++result_.settled_classes;
     Kill(n);
     p_.class_nodes[c].clear();
     p_.required[c] = 0;
@@ -300,7 +304,7 @@ class Reducer {
   // when the other is cheaper by what it needs besides, had apart at its tree cost. The latter
   // only off cycles, as a term of one's own might run into one.
   bool RemoveDominated() {
-    TreeCosts();
+    FindTermCosts();
     bool changed = false;
     for (auto& nodes : p_.class_nodes) {
       if (nodes.size() < 2) continue;
@@ -331,7 +335,6 @@ class Reducer {
                                             : a.cost + extra < b.cost * (1 - 1e-12);
           if (!dominated) continue;
           Kill(order[j]);
-          ++result_.removed_dominated;
           changed = true;
         }
       }
@@ -348,13 +351,13 @@ class Reducer {
   // E-nodes that no acyclic choice has, children that come with another, and dominance by all that
   // an e-node contains (implications.h).
   bool UseImplications(bool dominance) {
-    const Implications implications(p_, limits_.max_work - std::min(limits_.max_work, work_));
+    const Implications implications(p_, WorkLeft());
+    result_.work += implications.work();
     if (!implications.available()) return false;
-    work_ += implications.work();
     bool changed = false;
     std::vector<uint64_t> contained;
     std::vector<std::vector<uint64_t>> of_node;
-    if (dominance) TreeCosts();
+    if (dominance) FindTermCosts();
     for (uint32_t c = 0; c < p_.class_count(); ++c) {
       std::vector<uint32_t> order = p_.class_nodes[c];
       if (Spent(order.size() * (order.size() + implications.below().words()))) break;
@@ -377,7 +380,6 @@ class Reducer {
           const ChoiceNode& a = p_.nodes[order[i]];
           if (i == j || !a.alive || !IsImplied(a, b, of_node[j])) continue;
           Kill(order[j]);
-          ++result_.removed_dominated;
           changed = true;
           break;
         }
@@ -419,43 +421,16 @@ class Reducer {
   }
 
   // By class: the cost of a term of its own; infinite where its e-nodes have needs.
-  void TreeCosts() {
-    tree_.assign(p_.class_count(), kInfinity);
-    users_.assign(p_.class_count(), {});
-    using Entry = std::pair<double, uint32_t>;
-    std::vector<Entry> heap;
-    std::vector<uint32_t> missing(p_.nodes.size(), 0);
-    std::vector<double> sum(p_.nodes.size(), 0);
-    const auto push = [&](uint32_t n) {
-      heap.emplace_back(sum[n], n);
-      std::push_heap(heap.begin(), heap.end(), std::greater<>());
-    };
-    for (uint32_t n = 0; n < p_.nodes.size(); ++n) {
-      const ChoiceNode& node = p_.nodes[n];
-      if (!node.alive || !node.needs.empty()) continue;
-      missing[n] = static_cast<uint32_t>(node.children.size());
-      sum[n] = node.cost;
-      for (uint32_t c : node.children) users_[c].push_back(n);
-      if (missing[n] == 0) push(n);
-    }
-    while (!heap.empty()) {
-      std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-      const auto [cost, n] = heap.back();
-      heap.pop_back();
-      const uint32_t c = p_.nodes[n].cls;
-      if (tree_[c] < kInfinity) continue;
-      tree_[c] = cost;
-      for (uint32_t user : users_[c]) {
-        sum[user] += cost;
-        if (--missing[user] == 0) push(user);
-      }
-    }
+  void FindTermCosts() {
+    std::vector<double> costs(p_.nodes.size());
+    for (uint32_t n = 0; n < costs.size(); ++n) costs[n] = p_.nodes[n].cost;
+    tree_ = TermCosts(p_, costs, Needs::kForbidden).cost;
   }
 
   ChoiceProblem& p_;
   ReducedChoice& result_;
   const ReduceLimits limits_;
-  uint64_t work_ = 0;
+  bool spent_ = false;
   std::vector<uint32_t> component_;
   std::vector<std::vector<uint32_t>> users_;
   std::vector<double> tree_;
@@ -469,19 +444,23 @@ bool ChoiceProblem::HasNegativeCosts() const {
 }
 
 ChoiceProblem MakeChoiceProblem(const NodeGraph& graph, std::span<const double> prices,
-                                std::span<const ClassRef> roots) {
+                                std::span<const ClassRef> roots,
+                                std::span<const double> frequencies) {
+  const auto levels = static_cast<uint32_t>(frequencies.size());
   ChoiceProblem p;
-  p.class_nodes.resize(graph.class_count());
-  p.required.assign(graph.class_count(), 0);
-  p.nodes.resize(graph.node_count());
-  for (uint32_t n = 0; n < p.nodes.size(); ++n) {
-    ChoiceNode& node = p.nodes[n];
-    node.cls = graph.NodeClass(ENodeRef{n}).index;
-    node.cost = prices[n];
+  p.class_nodes.resize(graph.class_count() * levels);
+  p.required.assign(p.class_nodes.size(), 0);
+  p.nodes.resize(graph.node_count() * levels);
+  for (uint32_t i = 0; i < p.nodes.size(); ++i) {
+    const ENodeRef n{i / levels};
+    const uint32_t level = i % levels;
+    ChoiceNode& node = p.nodes[i];
+    node.cls = graph.NodeClass(n).index * levels + level;
+    node.cost = prices[n.index] * frequencies[level];
     node.alive = std::isfinite(node.cost);
-    for (ClassRef child : graph.NodeChildren(ENodeRef{n})) {
+    for (ClassRef child : graph.NodeChildren(n)) {
       if (child.valid()) {
-        node.children.push_back(child.index);
+        node.children.push_back(child.index * levels + level);
       } else {
         node.alive = false;
       }
@@ -489,9 +468,9 @@ ChoiceProblem MakeChoiceProblem(const NodeGraph& graph, std::span<const double> 
     std::sort(node.children.begin(), node.children.end());
     node.children.erase(std::unique(node.children.begin(), node.children.end()),
                         node.children.end());
-    if (node.alive) p.class_nodes[node.cls].push_back(n);
+    if (node.alive) p.class_nodes[node.cls].push_back(i);
   }
-  for (ClassRef root : roots) p.required[root.index] = 1;
+  for (ClassRef root : roots) p.required[root.index * levels] = 1;
   return p;
 }
 

@@ -7,6 +7,7 @@
 // parts that share nothing.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -36,14 +37,16 @@ struct ChoiceProblem {
 };
 
 // Classes and e-nodes as in the graph. An e-node without a finite price or with an invalid child is
-// dead. Roots must be valid.
+// dead. Roots must be valid. With several frequencies everything stands once at each of the levels:
+// class c of the graph at level l is class c · levels + l, likewise e-nodes, whose children are of
+// their own level and whose price is weighed by its frequency; roots are of level 0.
 ChoiceProblem MakeChoiceProblem(const NodeGraph& graph, std::span<const double> prices,
-                                std::span<const ClassRef> roots);
+                                std::span<const ClassRef> roots,
+                                std::span<const double> frequencies = std::array{1.0});
 
 enum class Reductions : uint8_t {
   // Only what is in no solution goes: e-nodes without an acyclic term, or out of reach; and
-  // children
-  // that another child brings along.
+  // children that another child brings along.
   kFeasibility,
   // One optimum at least is kept. Not to be used where anything but the sum of costs counts, such
   // as further rows.
@@ -53,10 +56,9 @@ enum class Reductions : uint8_t {
 // Reduce() leaves this behind to make a choice for the smaller problem one for the larger.
 struct ReducedChoice {
   bool feasible = true;
-  double fixed_cost = 0;           // of e-nodes in every solution; they cost nothing any more
-  std::vector<uint32_t> decided;   // by class: its only e-node where it was settled, else kNone
-  uint64_t removed_dominated = 0;  // e-nodes
-  uint64_t settled_classes = 0;
+  double fixed_cost = 0;          // of e-nodes in every solution; they cost nothing any more
+  std::vector<uint32_t> decided;  // by class: its only e-node where it was settled, else kNone
+  uint64_t work = 0;              // steps taken
 };
 // Beyond the limits what could still be taken out stays.
 struct ReduceLimits {

@@ -69,9 +69,20 @@ std::vector<LinearRow> ChoiceRows::Required() const {
   return rows;
 }
 
-std::vector<LinearRow> ChoiceRows::Contained(std::span<const double> values) {
+const Implications* ChoiceRows::Implied() {
   if (!implications_) implications_ = std::make_unique<Implications>(p_);
-  if (!implications_->available()) return {};
+  return implications_->available() ? implications_.get() : nullptr;
+}
+
+std::vector<LinearRow> ChoiceRows::Paths(std::span<const double> values, uint64_t max_work,
+                                         const TimeLimit& time) {
+  if (Implied() == nullptr) return {};
+  if (!path_cuts_) path_cuts_ = std::make_unique<PathCuts>(p_, *implications_, column_);
+  return path_cuts_->Find(values, max_work, time);
+}
+
+std::vector<LinearRow> ChoiceRows::Contained(std::span<const double> values) {
+  if (Implied() == nullptr) return {};
   struct Cut {
     double violation;
     uint32_t c, d;
@@ -115,6 +126,29 @@ std::vector<LinearRow> ChoiceRows::Contained(std::span<const double> values) {
       if (ClassSets::Test(contained, cut.d)) row.terms.emplace_back(column_[n], 1);
     }
     for (uint32_t m : p_.class_nodes[cut.d]) row.terms.emplace_back(column_[m], -1);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::vector<LinearRow> ChoiceRows::Unused(std::span<const double> values) {
+  if (users_.empty()) {
+    users_.resize(p_.class_count());
+    for (uint32_t n : nodes_) {
+      for (uint32_t d : p_.nodes[n].children) users_[d].push_back(column_[n]);
+      for (uint32_t d : p_.nodes[n].needs) users_[d].push_back(column_[n]);
+    }
+  }
+  std::vector<LinearRow> rows;
+  for (uint32_t d = 0; d < p_.class_count(); ++d) {
+    if (p_.required[d]) continue;
+    double violation = 0;
+    for (uint32_t m : p_.class_nodes[d]) violation += values[column_[m]];
+    for (uint32_t j : users_[d]) violation -= values[j];
+    if (violation <= kMinViolation) continue;
+    LinearRow row{{}, -kInfinity, 0};
+    for (uint32_t m : p_.class_nodes[d]) row.terms.emplace_back(column_[m], 1);
+    for (uint32_t j : users_[d]) row.terms.emplace_back(j, -1);
     rows.push_back(std::move(row));
   }
   return rows;

@@ -13,6 +13,7 @@
 #include "egraph/extract/choice_problem.h"
 #include "egraph/extract/implications.h"
 #include "egraph/extract/linear_solver.h"
+#include "egraph/extract/path_cuts.h"
 
 namespace l3c::egraph {
 
@@ -36,6 +37,13 @@ class ChoiceRows {
   // Of the e-nodes of a class that contain another class, near or far, no more than that class:
   // the rows that `values` violate most.
   std::vector<LinearRow> Contained(std::span<const double> values);
+  // A class that is not required is chosen for a user only, as in any choice without idle classes:
+  // the rows that `values` violate.
+  std::vector<LinearRow> Unused(std::span<const double> values);
+  // What is chosen is reached (path_cuts.h): the rows that `values` violate, among so many looked
+  // at.
+  std::vector<LinearRow> Paths(std::span<const double> values, uint64_t max_work,
+                               const TimeLimit& time);
   // Not every step of the cycle is chosen.
   LinearRow Exclude(const ClassCycle& cycle) const;
   // Two classes that use each other.
@@ -49,7 +57,12 @@ class ChoiceRows {
  private:
   const ChoiceProblem& p_;
   std::vector<uint32_t> column_, nodes_, component_;
+  // Null where they would take too much.
+  const Implications* Implied();
+
   std::unique_ptr<Implications> implications_;
+  std::unique_ptr<PathCuts> path_cuts_;
+  std::vector<std::vector<uint32_t>> users_;  // by class: columns, once they were asked for
 };
 
 }  // namespace l3c::egraph

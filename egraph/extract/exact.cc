@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -32,29 +33,7 @@ class Leveled {
 
   ChoiceProblem Build(std::span<const double> prices, std::span<const ClassRef> roots,
                       const ExactOptions& options) const {
-    ChoiceProblem p;
-    p.class_nodes.resize(graph_.class_count() * levels());
-    p.required.assign(p.class_nodes.size(), 0);
-    p.nodes.resize(graph_.node_count() * levels());
-    for (uint32_t i = 0; i < p.nodes.size(); ++i) {
-      const ENodeRef n{i / levels()};
-      const uint32_t level = i % levels();
-      const ClassRef c = graph_.NodeClass(n);
-      ChoiceNode& node = p.nodes[i];
-      node.cls = Class(c, level);
-      node.cost = prices[n.index] * frequency(level);
-      node.alive = std::isfinite(node.cost);
-      for (ClassRef child : graph_.NodeChildren(n)) {
-        if (!child.valid()) {
-          node.alive = false;
-          continue;
-        }
-        node.children.push_back(Class(child, level));
-      }
-      std::sort(node.children.begin(), node.children.end());
-      node.children.erase(std::unique(node.children.begin(), node.children.end()),
-                          node.children.end());
-    }
+    ChoiceProblem p = MakeChoiceProblem(graph_, prices, roots, levels_);
     for (const auto& [c, n] : options.forced) {
       for (uint32_t i = 0; i < graph_.NodeCountOf(c); ++i) {
         const ENodeRef other{graph_.FirstNode(c).index + i};
@@ -63,7 +42,6 @@ class Leveled {
         }
       }
     }
-    for (ClassRef root : roots) p.required[Class(root, 0)] = 1;
     for (const Requirement& r : options.requirements) {
       const auto own = static_cast<uint32_t>(
           std::find(levels_.begin(), levels_.end(), r.frequency) - levels_.begin());
@@ -84,10 +62,11 @@ class Leveled {
         ChoiceNode& shared = p.nodes.emplace_back();
         shared.cls = Class(ClassRef{c}, level);
         shared.children = {Class(ClassRef{c}, level - 1)};
+        p.class_nodes[shared.cls].push_back(static_cast<uint32_t>(p.nodes.size() - 1));
       }
     }
-    for (uint32_t n = 0; n < p.nodes.size(); ++n) {
-      if (p.nodes[n].alive) p.class_nodes[p.nodes[n].cls].push_back(n);
+    for (auto& nodes : p.class_nodes) {
+      std::erase_if(nodes, [&](uint32_t n) { return !p.nodes[n].alive; });
     }
     return p;
   }
@@ -137,6 +116,17 @@ class Leveled {
   std::vector<double> levels_;
 };
 
+// What makes no sense among the options; empty where all does.
+std::string Check(const ExactOptions& options) {
+  for (const Requirement& r : options.requirements) {
+    if (!r.needs.valid()) return "a requirement of a class without e-nodes";
+    if (!(r.frequency > 0 && r.frequency <= 1)) {
+      return "a requirement's frequency of " + std::to_string(r.frequency) + ", not in (0, 1]";
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 ExactSolution SolveExact(const NodeGraph& graph, std::span<const double> prices,
@@ -144,6 +134,8 @@ ExactSolution SolveExact(const NodeGraph& graph, std::span<const double> prices,
   ExactSolution solution;
   solution.choice.assign(graph.class_count(), ENodeRef{});
   solution.frequency.assign(graph.class_count(), 0);
+  solution.error = Check(options);
+  if (!solution.error.empty()) return solution;
   const auto invalid = [](ClassRef c) { return !c.valid(); };
   if (std::any_of(roots.begin(), roots.end(), invalid)) {
     solution.infeasible = true;

@@ -1,7 +1,7 @@
 // Exact extraction by DAG cost: the cheapest acyclic choice, with a bound that proves it.
 //
 // The problem is reduced (choice_problem.h), cut into parts that share nothing, and each part
-// solved on its own: an incumbent from the local search of dag.h, a lower bound from a linear
+// solved on its own: an incumbent from the search of local_search.h, a lower bound from a linear
 // relaxation with cycle cuts, e-nodes priced out by the two, what is left by branch and bound
 // (COIN-OR Cbc). Cycles are excluded lazily: a cycle found in a solution becomes an inequality.
 //
@@ -13,8 +13,9 @@
 //  - resource bounds: Σ use ≤ limit over the e-nodes chosen;
 //  - lazy bounds: a callback looks at a whole choice and returns the bounds that it violates.
 //
-// Figures hold to a relative 1e-6, the tolerance of the solvers. Work limits give the same result
-// on every run; a limit in seconds may not.
+// Figures hold to 1e-6 of the cost, the tolerance of the solvers; with gains, to 1e-6 of the
+// largest price among what the reductions leave. Work limits give the same result on every run; a
+// limit in seconds may not.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <limits>
 #include <map>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,7 +34,7 @@ namespace l3c::egraph {
 
 // Choosing `node` requires `needs` as well, without ordering the two. An invalid `node` requires it
 // always. `frequency` in (0, 1] is how often per step the requirement holds: e-nodes that only
-// serves this need are weighed by it, and what a more frequent need has chosen is had for nothing.
+// serve this need are weighed by it, and what a more frequent need has chosen is had for nothing.
 // A node that is itself needed more rarely requires at its own frequency.
 struct Requirement {
   ENodeRef node;
@@ -66,6 +68,8 @@ struct ExactOptions {
 };
 
 struct ExactSolution {
+  // What of the options makes no sense; nothing is solved then. Empty where all does.
+  std::string error;
   bool feasible = false;    // a choice was found
   bool infeasible = false;  // proven: there is none
   bool optimal = false;     // proven, to the tolerance above

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "egraph/extract/dag.h"
+#include "egraph/extract/plain.h"
 
 namespace l3c::egraph {
 namespace {
@@ -30,42 +31,18 @@ Extraction Extractor::Finish(ExtractMethod method, std::span<const ClassRef> roo
   result.method = method;
   result.roots.assign(roots.begin(), roots.end());
   result.forced = options.forced;
-  result.choice.assign(view_->class_count(), ENodeRef{});
   for (ClassRef root : roots) {
     if (!root.valid() || !choice[root.index].valid()) result.infeasible_roots.push_back(root);
   }
-  result.feasible = result.infeasible_roots.empty();
-  if (!result.feasible) {
-    result.dag_cost = result.tree_cost = kInfinity;
-    return result;
-  }
-  // Children before parents, without recursion.
-  std::vector<double> tree(view_->class_count(), 0);
-  std::vector<std::pair<uint32_t, uint32_t>> stack;  // class, next child
-  for (ClassRef root : roots) {
-    if (!result.choice[root.index].valid()) stack.emplace_back(root.index, 0);
-    while (!stack.empty()) {
-      auto& [c, next] = stack.back();
-      const ENodeRef n = choice[c];
-      result.choice[c] = n;
-      const std::span<const ClassRef> children = view_->NodeChildren(n);
-      while (next < children.size() && result.choice[children[next].index].valid()) ++next;
-      if (next < children.size()) {
-        stack.emplace_back(children[next].index, 0);
-        continue;
-      }
-      tree[c] = scalars_[n.index];
-      for (ClassRef child : children) tree[c] += tree[child.index];
-      result.order.push_back(ClassRef{c});
-      stack.pop_back();
-    }
-    result.tree_cost += tree[root.index];
-  }
-  // Summed by class index, so that equal choices have bitwise equal costs.
-  for (uint32_t c = 0; c < result.choice.size(); ++c) {
-    if (!result.choice[c].valid()) continue;
-    result.dag_cost += scalars_[result.choice[c].index];
-    result.cost += vectors_[result.choice[c].index];
+  PlainExtraction measured = MeasureChoice(*view_, scalars_, roots, choice);
+  result.feasible = measured.feasible;
+  result.dag_cost = measured.dag_cost;
+  result.tree_cost = measured.tree_cost;
+  result.order = std::move(measured.order);
+  result.choice = std::move(measured.choice);
+  result.choice.resize(view_->class_count());
+  for (ENodeRef n : result.choice) {
+    if (n.valid()) result.cost += vectors_[n.index];
   }
   return result;
 }
@@ -99,10 +76,10 @@ Extraction Extractor::GreedyDag(std::span<const ClassRef> roots,
   return result;
 }
 
-Extraction Extractor::Exact(std::span<const ClassRef> roots, const ExactOptions& exact_options,
-                            const ExtractOptions& options, ExactSolution* details) const {
-  ExactOptions all = exact_options;
-  all.forced.insert(options.forced.begin(), options.forced.end());
+Extraction Extractor::Exact(std::span<const ClassRef> roots, const ExtractOptions& options,
+                            ExactSolution* details) const {
+  ExactOptions all = options.exact;
+  for (const auto& [c, n] : options.forced) all.forced.insert_or_assign(c, n);
   ExactSolution solution = SolveExact(*view_, scalars_, roots, all);
   Extraction result = Finish(ExtractMethod::kExact, roots, options, solution.choice);
   if (solution.feasible && !all.requirements.empty()) {
@@ -140,7 +117,7 @@ Extraction Extractor::Extract(ExtractMethod method, std::span<const ClassRef> ro
     case ExtractMethod::kGreedyDag:
       return GreedyDag(roots, options);
     case ExtractMethod::kExact:
-      return Exact(roots, {}, options);
+      return Exact(roots, options);
   }
   return {};
 }

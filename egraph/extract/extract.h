@@ -33,8 +33,11 @@ enum class ExtractMethod : uint8_t { kTree, kGreedyDag, kExact };
 
 struct ExtractOptions {
   Forced forced;
-  // Bound on the work of local improvement, in e-nodes looked at; the bottom-up passes always run.
+  // Of kGreedyDag: bound on the work of local improvement, in e-nodes looked at; the bottom-up
+  // passes always run.
   uint64_t max_work = 20'000'000;
+  // Of kExact. Where both force a class, `forced` above holds.
+  ExactOptions exact;
 };
 
 struct Extraction {
@@ -48,10 +51,12 @@ struct Extraction {
   std::vector<ENodeRef> choice;
   // Classes reached, children before parents.
   std::vector<ClassRef> order;
-  double dag_cost = 0;   // objective, every class reached counted once
-  double tree_cost = 0;  // objective, summed over the roots, shared classes counted at every use
-  CostVector cost;       // the vector behind dag_cost
-  uint64_t work = 0;     // e-nodes looked at
+  double dag_cost = 0;  // objective, every class reached counted once
+  // Objective, summed over the roots, shared classes counted at every use; stops at the largest
+  // number.
+  double tree_cost = 0;
+  CostVector cost;    // the vector behind dag_cost
+  uint64_t work = 0;  // e-nodes looked at; of kExact branches
   bool work_exhausted = false;
 
   ENodeRef Chosen(ClassRef c) const { return choice[c.index]; }
@@ -72,19 +77,20 @@ class Extractor {
   Extractor(const EGraphView& view, const CostModel& costs, const Objective& objective);
 
   Extraction Tree(std::span<const ClassRef> roots, const ExtractOptions& options = {}) const;
-  // As SolveExact() (exact.h) finds it; `details`, if given, gets its bound and what it took.
-  // `options.forced` holds as well. Requirements weigh costs by frequency: dag_cost and cost are
-  // weighted sums then, tree_cost is not.
-  Extraction Exact(std::span<const ClassRef> roots, const ExactOptions& exact_options = {},
-                   const ExtractOptions& options = {}, ExactSolution* details = nullptr) const;
+  // As SolveExact() (exact.h) finds it under `options.exact`; `details`, if given, gets its bound
+  // and what it took. Requirements weigh costs by frequency: dag_cost and cost are weighted sums
+  // then, tree_cost is not.
+  Extraction Exact(std::span<const ClassRef> roots, const ExtractOptions& options = {},
+                   ExactSolution* details = nullptr) const;
   // dag_cost is at most that of Tree() on the same roots and options.
   Extraction GreedyDag(std::span<const ClassRef> roots, const ExtractOptions& options = {}) const;
   Extraction Extract(ExtractMethod method, std::span<const ClassRef> roots,
                      const ExtractOptions& options = {}) const;
 
-  // The e-nodes of `c`, the winner first, then by cost difference, the infeasible ones last. Each
-  // difference is that of Extract() with the e-node forced, so forcing a loser yields exactly what
-  // is shown here. A negative one means that the heuristics had missed it.
+  // The e-nodes of `c`, the winner first, then by cost difference, the infeasible ones last.
+  // `options` as the winner was extracted with; each difference is that of Extract() with the
+  // e-node forced besides, so forcing a loser yields exactly what is shown here. A negative one
+  // means that the heuristics had missed it, or a limit of kExact.
   std::vector<Alternative> Alternatives(const Extraction& winner, ClassRef c,
                                         const ExtractOptions& options = {}) const;
 

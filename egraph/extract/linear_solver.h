@@ -41,9 +41,12 @@ class LinearSolver {
 
   // The relaxation; starts from the last one's basis. values() and the rest are its own.
   LinearStatus SolveRelaxation(const TimeLimit& time);
-  double objective() const;
   std::span<const double> values() const;
-  std::span<const double> reduced_costs() const;
+  // No solution costs less, and none with variable j at 1 less than bound() + what it adds. Made of
+  // the dual values alone, so neither the solver's tolerances nor a limit that stopped it matter;
+  // only rounding does.
+  double bound() const;
+  std::span<const double> added() const;
 
   struct Integer {
     LinearStatus status = LinearStatus::kStopped;

@@ -41,7 +41,40 @@ struct LinearSolver::State {
   ClpSimplex clp;
   std::vector<uint8_t> whole;
   bool started = false;
+  double bound = -COIN_DBL_MAX;
+  std::vector<double> added;
+
+  void FindBound();
 };
+
+// Whatever the multipliers y of the rows are, c·x = (c − yA)·x + y·Ax, and both terms have a least
+// value over the variables' bounds and the rows'.
+void LinearSolver::State::FindBound() {
+  const CoinPackedMatrix& matrix = *clp.matrix();
+  const int columns = clp.numberColumns(), rows = clp.numberRows();
+  std::vector<double> multipliers(clp.getRowPrice(), clp.getRowPrice() + rows);
+  double least = 0;
+  for (int i = 0; i < rows; ++i) {
+    double& y = multipliers[i];
+    const double side = y > 0 ? clp.getRowLower()[i] : clp.getRowUpper()[i];
+    if (!std::isfinite(y) || std::abs(side) >= COIN_DBL_MAX) {
+      y = 0;
+    } else {
+      least += y * side;
+    }
+  }
+  added.assign(columns, 0);
+  for (int j = 0; j < columns; ++j) {
+    double cost = clp.getObjCoefficients()[j];
+    const CoinBigIndex end = matrix.getVectorStarts()[j] + matrix.getVectorLengths()[j];
+    for (CoinBigIndex k = matrix.getVectorStarts()[j]; k < end; ++k) {
+      cost -= multipliers[matrix.getIndices()[k]] * matrix.getElements()[k];
+    }
+    least += std::min(0.0, cost);
+    added[j] = std::max(0.0, cost);
+  }
+  bound = least;
+}
 
 LinearSolver::LinearSolver(std::span<const double> costs, std::span<const uint8_t> whole)
     : state_(std::make_unique<State>()) {
@@ -88,19 +121,18 @@ LinearStatus LinearSolver::SolveRelaxation(const TimeLimit& time) {
     clp.initialSolve();
     state_->started = true;
   }
+  state_->FindBound();
   if (clp.status() == 0) return LinearStatus::kOptimal;
   return clp.status() == 1 ? LinearStatus::kInfeasible : LinearStatus::kStopped;
 }
-
-double LinearSolver::objective() const { return state_->clp.objectiveValue(); }
 
 std::span<const double> LinearSolver::values() const {
   return {state_->clp.getColSolution(), static_cast<size_t>(state_->clp.numberColumns())};
 }
 
-std::span<const double> LinearSolver::reduced_costs() const {
-  return {state_->clp.getReducedCost(), static_cast<size_t>(state_->clp.numberColumns())};
-}
+double LinearSolver::bound() const { return state_->bound; }
+
+std::span<const double> LinearSolver::added() const { return state_->added; }
 
 LinearSolver::Integer LinearSolver::SolveInteger(double cutoff, const TimeLimit& time,
                                                  uint64_t max_branch_nodes, bool cuts) const {

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
+#include <utility>
+
+#include "egraph/extract/term_costs.h"
 
 namespace l3c::egraph {
 namespace {
@@ -10,6 +12,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Of a single kick, so that no one of them takes everything.
 constexpr uint64_t kMaxKickWork = 50'000;
+// Of a descent, between looks at the clock.
+constexpr size_t kPopsBetweenLooks = 64;
 
 }  // namespace
 
@@ -53,37 +57,9 @@ LocalSearch::LocalSearch(const ChoiceProblem& problem, std::span<const double> c
 }
 
 void LocalSearch::Estimate(std::span<const double> guide) {
-  estimate_.assign(p_.class_count(), kInfinity);
-  own_term_.assign(p_.class_count(), kNone);
-  using Entry = std::pair<double, uint32_t>;
-  std::vector<Entry> heap;
-  std::vector<uint32_t> missing(p_.nodes.size(), 0);
-  std::vector<double> sum(p_.nodes.size(), 0);
-  const auto push = [&](uint32_t n) {
-    heap.emplace_back(sum[n], n);
-    std::push_heap(heap.begin(), heap.end(), std::greater<>());
-  };
-  for (uint32_t n = 0; n < p_.nodes.size(); ++n) {
-    if (!p_.nodes[n].alive) continue;
-    missing[n] = static_cast<uint32_t>(p_.nodes[n].children.size());
-    sum[n] = std::max(0.0, guide.empty() ? costs_[n] : guide[n]);
-    if (missing[n] == 0) push(n);
-  }
-  while (!heap.empty()) {
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    const auto [cost, n] = heap.back();
-    heap.pop_back();
-    const uint32_t c = p_.nodes[n].cls;
-    if (own_term_[c] != kNone) continue;
-    estimate_[c] = cost;
-    own_term_[c] = n;
-    for (uint32_t user : Users(c)) {
-      const std::vector<uint32_t>& children = p_.nodes[user].children;
-      if (!std::binary_search(children.begin(), children.end(), c)) continue;
-      sum[user] += cost;
-      if (--missing[user] == 0) push(user);
-    }
-  }
+  TermCosts terms(p_, guide.empty() ? costs_ : guide, Needs::kIgnored);
+  estimate_ = std::move(terms.cost);
+  own_term_ = std::move(terms.node);
   work_ += p_.nodes.size();
 }
 
@@ -315,6 +291,7 @@ void LocalSearch::DrainQueue(uint64_t limit) {
   for (; queue_head_ < queue_.size(); ++queue_head_) {
     const uint32_t c = queue_[queue_head_];
     queued_[c] = 0;
+    if (queue_head_ % kPopsBetweenLooks == 0 && time_.Passed()) limit = 0;
     if (work_ > limit || uses_[c] == 0 || frozen_[c]) continue;
     const size_t mark = changes_.size();
     if (Improve(c, /*whatever=*/false)) EnqueueAffected(mark);

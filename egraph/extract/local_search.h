@@ -39,9 +39,9 @@ class LocalSearch {
   // A choice by class, complete and acyclic where it is reached. False where it is not.
   bool StartFrom(std::span<const uint32_t> choice);
 
-  // Both stop after `max_work` more steps (classes acquired, released or looked at).
+  // Both stop within a move after `max_work` more steps (classes acquired, released or looked at).
   void Descend(uint64_t max_work);
-  // Ends early when all kicks have been tried without any change since.
+  // Takes all of it, unless the time is up or no class has a choice.
   void Kick(uint64_t max_work);
 
   bool valid() const { return valid_; }

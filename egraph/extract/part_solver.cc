@@ -17,7 +17,12 @@ namespace {
 constexpr uint32_t kNone = ChoiceProblem::kNone;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = ChoiceRows::kTolerance;
-constexpr int kMaxRelaxations = 60;
+constexpr int kMaxRelaxations = 200;
+// Of those, the ones that look for path cuts, and the e-nodes looked at by each. They end where so
+// many in turn have closed less than that share of the gap.
+constexpr int kMaxPathRounds = 60, kMaxStalled = 3;
+constexpr double kLeastGain = 0.005;
+constexpr uint64_t kPathWork = 20'000'000;
 // Runs of branch and bound that end in cycles before all cycles are excluded beforehand.
 constexpr int kMaxCyclicRuns = 3;
 // Components of more classes are left to cycle cuts: steps of an order this long are too close to
@@ -33,39 +38,66 @@ constexpr double kMoreEffort = 2000;
 constexpr size_t kFewNodes = 1000;
 constexpr double kFewShare = 0.25, kCutlessShare = 0.6;
 constexpr uint64_t kFewBranches = 300, kCutlessBranches = 20'000;
-// Whole costs up to here are not scaled, so that a better choice is better by one.
-constexpr double kMaxWholeCost = 1e6;
+// Costs that are multiples of one number, up to so many times that, are scaled by it, so that a
+// better choice is better by one.
+constexpr double kMaxMultiple = 1e6;
+// Of the largest cost: multiples that were read from decimal figures, or summed, are off by less.
+constexpr double kRounding = 1e-12;
 
 using Cycle = ClassCycle;
 
+// The largest number that all costs are multiples of; 0 where there is none, or it is too small.
+double CommonStep(std::span<const double> costs, double largest) {
+  const double rounding = kRounding * largest;
+  double step = 0;
+  for (double x : costs) {
+    // Euclid's algorithm.
+    for (x = std::abs(x); x > rounding;) {
+      const double rest = step > 0 ? std::fmod(step, x) : 0;
+      step = x;
+      x = std::min(rest, std::abs(step - rest)) <= rounding ? 0 : rest;
+    }
+    if (step > 0 && step * kMaxMultiple < largest) return 0;
+  }
+  if (!(step > 0)) return 0;
+  step = largest / std::round(largest / step);
+  const bool holds = std::all_of(costs.begin(), costs.end(), [&](double x) {
+    return std::abs(x - std::round(x / step) * step) <= rounding;
+  });
+  return holds ? step : 0;
+}
+
 }  // namespace
 
-// In here costs are scaled so that the largest is about 1, or are whole numbers.
+// In here costs are scaled so that the largest is 1, or all are whole numbers.
 class PartSolver::Part {
  public:
   Part(PartSolver& owner, const ChoiceProblem& problem)
       : owner_(owner), p_(problem), rows_of_(problem) {
-    bool whole = true;
     double largest = 0;
     for (uint32_t n : nodes_) {
-      whole &= p_.nodes[n].cost == std::floor(p_.nodes[n].cost);
-      largest = std::max(largest, std::abs(p_.nodes[n].cost));
-      least_ += std::min(0.0, p_.nodes[n].cost);
+      costs_.push_back(p_.nodes[n].cost);
+      largest = std::max(largest, std::abs(costs_.back()));
     }
-    if (whole && largest <= kMaxWholeCost) {
+    if (const double step = CommonStep(costs_, largest); step > 0) {
+      scale_ = step;
       step_ = 1;
     } else if (largest > 0) {
       scale_ = largest;
     }
-    least_ /= scale_;
     scaled_.assign(p_.nodes.size(), 0);
-    for (uint32_t n : nodes_) costs_.push_back(scaled_[n] = p_.nodes[n].cost / scale_);
+    for (size_t j = 0; j < costs_.size(); ++j) {
+      costs_[j] /= scale_;
+      if (step_ > 0) costs_[j] = std::round(costs_[j]);
+      scaled_[nodes_[j]] = costs_[j];
+      least_ += std::min(0.0, costs_[j]);
+    }
   }
 
   ChoiceAnswer Solve() {
     best_.bound = least_;
     Search({}, nodes_.size() > kManyNodes ? kMoreEffort : kFirstEffort);
-    if (!Proven()) {
+    if (!Proven() && !SolveWithoutDear()) {
       if (LinearSolver::Available()) {
         SolveLinear();
       } else {
@@ -182,14 +214,18 @@ class PartSolver::Part {
 
   // --- Bounds.
 
-  double Close() const { return kTolerance * std::max(1.0, std::abs(best_.cost)); }
+  // Relative. Sums of costs of both signs are no closer known than their terms, which are about 1.
+  double Close() const {
+    const double cost = std::abs(best_.cost);
+    return kTolerance * (least_ < 0 ? std::max(1.0, cost) : cost);
+  }
   bool Proven() const { return best_.feasible && best_.cost - best_.bound <= Close(); }
   // A choice worth finding costs less than this.
   double Cutoff() const {
     return best_.feasible ? best_.cost - (step_ > 0 ? step_ - kTolerance : Close() / 2) : kInfinity;
   }
   void RaiseBound(double bound) {
-    if (step_ > 0) bound = std::ceil(bound - kTolerance) * step_;
+    if (step_ > 0) bound = std::ceil(bound - kTolerance * std::max(1.0, std::abs(bound))) * step_;
     bound = std::min(bound, best_.cost);
     best_.bound = std::max(best_.bound, bound);
   }
@@ -309,17 +345,19 @@ class PartSolver::Part {
     AddCycles(rows_of_.PairCycles());
     Flush(solver);
     bool relaxed = false;
+    int path_rounds = 0, stalled = 0;
+    double bound_before = 0;
     for (int round = 0; round < kMaxRelaxations; ++round) {
       const double seconds = owner_.SecondsLeft();
       if (seconds <= 0) return;
       const LinearStatus status = solver.SolveRelaxation(owner_.limits_.time);
       if (status == LinearStatus::kInfeasible) return NothingElse();
+      RaiseBound(solver.bound());
       if (status == LinearStatus::kStopped) {
         owner_.SecondsLeft();
         break;
       }
       relaxed = true;
-      RaiseBound(solver.objective());
       if (Proven()) return;
       std::vector<Cycle> cycles;
       const std::span<const double> values = solver.values();
@@ -332,6 +370,18 @@ class PartSolver::Part {
       if (cycles.empty()) cycles = rows_of_.FractionalCycles(values);
       AddCycles(std::move(cycles));
       for (LinearRow& row : rows_of_.Contained(values)) pending_.push_back(std::move(row));
+      for (LinearRow& row : rows_of_.Unused(values)) pending_.push_back(std::move(row));
+      if (pending_.empty() && path_rounds < kMaxPathRounds && stalled < kMaxStalled) {
+        // The first one has nothing to be measured by.
+        const double gained = solver.bound() - bound_before;
+        const bool stalls = path_rounds > 0 && gained < kLeastGain * (best_.cost - solver.bound());
+        stalled = stalls ? stalled + 1 : 0;
+        bound_before = solver.bound();
+        ++path_rounds;
+        for (LinearRow& row : rows_of_.Paths(values, kPathWork, owner_.limits_.time)) {
+          pending_.push_back(std::move(row));
+        }
+      }
       const bool cut = !pending_.empty();
       Flush(solver);
       if (!cut) break;
@@ -355,18 +405,37 @@ class PartSolver::Part {
     }
   }
 
-  // Takes out what cannot be in a better choice; where that is much, starts afresh on the rest.
+  // E-nodes that alone cost more than the best choice go, where they are many, or where costs are
+  // scaled so that the best one costs too little: the solvers' tolerances are relative to 1.
+  bool SolveWithoutDear() {
+    if (least_ < 0) return false;
+    const bool little = step_ == 0 && best_.cost < 0.5;
+    return SolveRest([&](uint32_t n) { return scaled_[n] > best_.cost; }, little ? 1 : Many());
+  }
+
+  // What the relaxation excludes from a better choice goes, where that is much.
   bool SolvePricedOut(const LinearSolver& solver) {
+    const double most = Cutoff() + kTolerance * std::max(1.0, std::abs(best_.cost));
+    return SolveRest(
+        [&](uint32_t n) { return solver.bound() + solver.added()[column_[n]] >= most; }, Many());
+  }
+
+  // So many e-nodes less are worth another start.
+  size_t Many() const { return 1 + nodes_.size() / 20; }
+
+  // Takes out e-nodes that are in no better choice and starts afresh on the rest. False, and
+  // nothing done, where there are fewer than `least`.
+  template <typename Excluded>
+  bool SolveRest(Excluded&& excluded, size_t least) {
     if (!best_.feasible || owner_.bounded()) return false;
     ChoiceProblem rest = p_;
     size_t removed = 0;
     for (uint32_t n : nodes_) {
-      const double with = solver.objective() + solver.reduced_costs()[column_[n]];
-      if (solver.values()[column_[n]] > kTolerance || with < Cutoff() + kTolerance) continue;
+      if (!excluded(n)) continue;
       rest.nodes[n].alive = false;
       ++removed;
     }
-    if (removed * 20 < nodes_.size()) return false;
+    if (removed < least) return false;
     for (auto& nodes : rest.class_nodes) {
       std::erase_if(nodes, [&](uint32_t n) { return !rest.nodes[n].alive; });
     }

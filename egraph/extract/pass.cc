@@ -75,8 +75,8 @@ void Pass::Consider(Sharing sharing, const Input& input, ENodeRef n, uint64_t* w
   } else {
     cost += StampChildren(n, work);
   }
-  if (!(cost < kInfinity)) return;
-  heap_.push_back({cost, n.index});
+  // Too much for a number is not yet too dear: all children have a finite term.
+  heap_.push_back({std::min(cost, std::numeric_limits<double>::max()), n.index});
   std::push_heap(heap_.begin(), heap_.end(), [](const Entry& a, const Entry& b) {
     return a.cost > b.cost || (a.cost == b.cost && a.node > b.node);
   });

@@ -3,7 +3,8 @@
 // Knuth's generalisation of Dijkstra's algorithm: classes are finalised in the order of their cost,
 // an e-node becomes a candidate once all its children are final, and the cheapest candidate
 // finalises its class. Costs never fall from child to parent, so a final choice is never regretted,
-// and no choice can reach itself. Ties go to the smaller e-node index.
+// and no choice can reach itself. Ties go to the smaller e-node index. Sums stop at the largest
+// number.
 #pragma once
 
 #include <cstdint>

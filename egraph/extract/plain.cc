@@ -1,6 +1,7 @@
 #include "egraph/extract/plain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "egraph/extract/choice_problem.h"
@@ -12,6 +13,13 @@ namespace {
 
 // Of the local search; more finds little more.
 constexpr uint64_t kStepsPerNode = 1000;
+
+// Finite where both are: shared parts can be counted more often than a number can hold.
+double TreeSum(double a, double b) {
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  if (!std::isfinite(a) || !std::isfinite(b)) return a + b;
+  return std::clamp(a + b, -kLargest, kLargest);
+}
 
 std::vector<double> SearchPrices(std::span<const double> prices) {
   std::vector<double> result(prices.begin(), prices.end());
@@ -54,12 +62,12 @@ PlainExtraction MeasureChoice(const NodeGraph& graph, std::span<const double> pr
         continue;
       }
       tree[c] = prices[kept[c].index];
-      for (ClassRef child : children) tree[c] += tree[child.index];
+      for (ClassRef child : children) tree[c] = TreeSum(tree[c], tree[child.index]);
       done[c] = 1;
       result.order.push_back(ClassRef{c});
       stack.pop_back();
     }
-    tree_cost += tree[root.index];
+    tree_cost = TreeSum(tree_cost, tree[root.index]);
   }
   for (ENodeRef n : kept) {
     if (n.valid()) dag_cost += prices[n.index];
@@ -82,21 +90,26 @@ PlainExtraction PlainTree(const NodeGraph& graph, std::span<const double> prices
 }
 
 PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> prices,
-                               std::span<const ClassRef> roots, uint64_t max_work) {
+                               std::span<const ClassRef> roots, uint64_t max_work,
+                               const TimeLimit& time) {
   PlainExtraction tree = PlainTree(graph, prices, roots);
   if (!tree.feasible) return tree;
   ChoiceProblem problem = MakeChoiceProblem(graph, prices, roots);
-  ReducedChoice reduced = Reduce(problem, Reductions::kAll, {.max_work = max_work});
+  ReducedChoice reduced = Reduce(problem, Reductions::kAll, {.max_work = max_work, .time = time});
   std::vector<uint32_t> choice = std::move(reduced.decided);
+  uint64_t work = reduced.work;
   for (const ChoicePart& part : Split(problem)) {
     std::vector<double> costs;
     for (const ChoiceNode& n : part.problem.nodes) costs.push_back(n.cost);
-    const uint64_t work = std::min(max_work, kStepsPerNode * costs.size());
-    LocalSearch search(part.problem, costs);
+    LocalSearch search(part.problem, costs, time);
     if (!search.Start()) return tree;
-    search.Descend(work);
-    search.Kick(work);
-    max_work -= std::min(max_work, search.work());
+    const auto left = [&] {
+      const uint64_t done = work + search.work();
+      return std::min(max_work - std::min(max_work, done), kStepsPerNode * costs.size());
+    };
+    search.Descend(left());
+    search.Kick(left());
+    work += search.work();
     const std::vector<uint32_t> own = search.Choice();
     for (uint32_t c = 0; c < own.size(); ++c) {
       if (own[c] != ChoiceProblem::kNone) choice[part.classes[c]] = part.nodes[own[c]];
@@ -107,7 +120,9 @@ PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> p
     if (choice[c] != ChoiceProblem::kNone) nodes[c] = ENodeRef{choice[c]};
   }
   PlainExtraction found = MeasureChoice(graph, prices, roots, nodes);
-  return found.feasible && found.dag_cost <= tree.dag_cost ? found : tree;
+  PlainExtraction& best = found.feasible && found.dag_cost <= tree.dag_cost ? found : tree;
+  best.work = work;
+  return std::move(best);
 }
 
 }  // namespace l3c::egraph

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "egraph/extract/node_graph.h"
+#include "egraph/extract/time_limit.h"
 
 namespace l3c::egraph {
 
@@ -17,7 +18,8 @@ struct PlainExtraction {
   std::vector<ENodeRef> choice;
   std::vector<ClassRef> order;  // classes reached, children before parents
   double dag_cost = std::numeric_limits<double>::infinity();
-  double tree_cost = std::numeric_limits<double>::infinity();
+  double tree_cost = std::numeric_limits<double>::infinity();  // stops at the largest number
+  uint64_t work = 0;  // of PlainGreedyDag(): steps of reductions and search
 };
 
 // The choice for each class, cut down to what the roots reach, and its costs. Not feasible where a
@@ -30,9 +32,12 @@ PlainExtraction MeasureChoice(const NodeGraph& graph, std::span<const double> pr
 PlainExtraction PlainTree(const NodeGraph& graph, std::span<const double> prices,
                           std::span<const ClassRef> roots);
 // Cheap by DAG cost, soon: the reductions of exact extraction and a local search over what is left
-// (local_search.h), in steps proportional to that, at most `max_work` in all. Never dearer by DAG
-// cost than PlainTree().
+// (local_search.h), in steps proportional to that. After `max_work` steps in all, or when the time
+// is up, nothing new is begun: a reduction or a move under way is carried through, and what every
+// extraction takes, a few passes over the graph, always runs. Never dearer by DAG cost than
+// PlainTree().
 PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> prices,
-                               std::span<const ClassRef> roots, uint64_t max_work);
+                               std::span<const ClassRef> roots, uint64_t max_work,
+                               const TimeLimit& time = {});
 
 }  // namespace l3c::egraph

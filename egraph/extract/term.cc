@@ -29,13 +29,15 @@ constexpr int kMaxSweeps = 16;
 // Adding up so few elements takes no longer than looking the sum up.
 constexpr size_t kFewElements = 16;
 
-// Calls fn(function, row) for every e-node that can be extracted, in order.
+// Calls fn(function, row) for every e-node that can be extracted, in order; of one sort where that
+// is valid.
 template <typename Fn>
-void ForEachNode(const EGraph& graph, Fn&& fn) {
+void ForEachNode(const EGraph& graph, SortId sort, Fn&& fn) {
   for (uint32_t f = 0; f < graph.function_count(); ++f) {
     const FunctionId id{f};
     const Function& function = graph.function(id);
-    if (function.kind != FunctionKind::kConstructor || !function.extractable || function.hidden) {
+    if (function.kind != FunctionKind::kConstructor || !function.extractable || function.hidden ||
+        (sort.valid() && function.output != sort)) {
       continue;
     }
     const Table& table = graph.table(id);
@@ -52,7 +54,7 @@ TermExtractor::TermExtractor(const EGraph& graph) : graph_(graph) {
   // strictly cheaper than what was there, so the choice has no cycles, even of cost 0.
   for (int sweep = 0; sweep < kMaxSweeps; ++sweep) {
     bool again = false;
-    ForEachNode(graph_, [&](FunctionId f, uint32_t row) { again |= Offer(f, row); });
+    ForEachNode(graph_, SortId{}, [&](FunctionId f, uint32_t row) { again |= Offer(f, row); });
     if (!again) return;
   }
   Settle();
@@ -76,7 +78,7 @@ void TermExtractor::Settle() {
   };
   std::vector<Node> nodes;                           // in the order of a sweep
   std::vector<std::pair<uint32_t, uint32_t>> users;  // a class, and the index of an e-node over it
-  ForEachNode(graph_, [&](FunctionId f, uint32_t row) {
+  ForEachNode(graph_, SortId{}, [&](FunctionId f, uint32_t row) {
     const auto index = static_cast<uint32_t>(nodes.size());
     nodes.push_back({f, row});
     const std::vector<SortId>& inputs = graph_.function(f).inputs;
@@ -181,16 +183,20 @@ std::optional<uint64_t> TermExtractor::SumOfElements(SortId sort, Value containe
   return cost;
 }
 
-void TermExtractor::PushNode(FunctionId f, uint32_t row, std::vector<Piece>* pieces) const {
+template <typename Arg>
+void TermExtractor::PushTerm(FunctionId f, Arg&& arg, std::vector<Piece>* pieces) const {
   const Function& function = graph_.function(f);
   pieces->push_back({SortId{}, Value{}, ")"});
   for (size_t i = function.inputs.size(); i-- > 0;) {
-    pieces->push_back(
-        {function.inputs[i], Value{graph_.table(f).Get(row, static_cast<uint32_t>(i))}, nullptr});
+    pieces->push_back({function.inputs[i], arg(static_cast<uint32_t>(i)), nullptr});
     pieces->push_back({SortId{}, Value{}, " "});
   }
   pieces->push_back({SortId{}, Value{}, function.name.c_str()});
   pieces->push_back({SortId{}, Value{}, "("});
+}
+
+void TermExtractor::PushNode(FunctionId f, uint32_t row, std::vector<Piece>* pieces) const {
+  PushTerm(f, [&](uint32_t i) { return Value{graph_.table(f).Get(row, i)}; }, pieces);
 }
 
 std::string TermExtractor::Print(std::vector<Piece> pieces, size_t max_bytes) const {
@@ -239,14 +245,8 @@ std::optional<std::string> TermExtractor::Text(SortId sort, Value value, size_t 
 }
 
 std::string TermExtractor::RowText(FunctionId f, const Row& row, size_t max_bytes) const {
-  const Function& function = graph_.function(f);
-  std::vector<Piece> pieces{{SortId{}, Value{}, ")"}};
-  for (size_t i = function.inputs.size(); i-- > 0;) {
-    pieces.push_back({function.inputs[i], row.arg(static_cast<uint32_t>(i)), nullptr});
-    pieces.push_back({SortId{}, Value{}, " "});
-  }
-  pieces.push_back({SortId{}, Value{}, function.name.c_str()});
-  pieces.push_back({SortId{}, Value{}, "("});
+  std::vector<Piece> pieces;
+  PushTerm(f, [&](uint32_t i) { return row.arg(i); }, &pieces);
   return Print(std::move(pieces), max_bytes);
 }
 
@@ -266,21 +266,11 @@ std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value v
   };
   std::vector<Candidate> candidates;
   const Value root = graph_.Find(value);
-  for (uint32_t f = 0; f < graph_.function_count(); ++f) {
-    const FunctionId id{f};
-    const Function& function = graph_.function(id);
-    if (function.kind != FunctionKind::kConstructor || function.output != sort ||
-        !function.extractable || function.hidden) {
-      continue;
-    }
-    const Table& table = graph_.table(id);
-    for (uint32_t row = 0; row < table.row_count(); ++row) {
-      if (!table.IsVisible(row) || graph_.Find(Value{table.Output(row)}) != root) continue;
-      if (const std::optional<uint64_t> cost = NodeCost(id, row)) {
-        candidates.push_back({*cost, id, row});
-      }
-    }
-  }
+  ForEachNode(graph_, sort, [&](FunctionId f, uint32_t row) {
+    if (graph_.Find(Value{graph_.table(f).Output(row)}) != root) return;
+    if (const std::optional<uint64_t> cost = NodeCost(f, row))
+      candidates.push_back({*cost, f, row});
+  });
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
   if (candidates.size() > count) candidates.resize(count);

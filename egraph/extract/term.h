@@ -59,6 +59,9 @@ class TermExtractor {
   void Settle();
   // Prints the pieces, the last one first.
   std::string Print(std::vector<Piece> pieces, size_t max_bytes) const;
+  // `(f a b)`, where arg(i) gives the arguments.
+  template <typename Arg>
+  void PushTerm(FunctionId f, Arg&& arg, std::vector<Piece>* pieces) const;
   void PushNode(FunctionId f, uint32_t row, std::vector<Piece>* pieces) const;
 
   const EGraph& graph_;

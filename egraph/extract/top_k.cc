@@ -15,7 +15,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Candidates wait in one heap for the whole graph. A candidate is an e-node with a rank for each
 // child: which of the child's terms it takes. Its successors raise one rank, at the last position
-// that is not zero or behind it, so that each combination comes up once. A rank that its class has
+// that is not zero or behind it, so that each combination comes up once and shares what is before
+// it; it costs what the one that it came from does, and the difference. A rank that its class has
 // no term for yet waits at the class. Costs never fall from child to parent, so the heap gives the
 // terms of every class in the order of their cost.
 class TopTrees::Search {
@@ -29,11 +30,17 @@ class TopTrees::Search {
   }
 
  private:
+  // A rank above zero; those at the positions before it are behind `before`.
+  struct Raise {
+    uint32_t before;  // into raises_; kNone: this stands for no rank at all
+    uint32_t position, rank;
+  };
   struct Candidate {
     double cost;
-    uint32_t node;  // node_count() stands for the roots
-    uint32_t ranks;
+    uint32_t node;   // node_count() stands for the roots
+    uint32_t raise;  // into raises_
   };
+  static constexpr uint32_t kNone = 0xffffffffu;
 
   uint32_t RootNode() const { return static_cast<uint32_t>(graph_.node_count()); }
   uint32_t ClassOf(uint32_t n) const {
@@ -48,26 +55,48 @@ class TopTrees::Search {
     return prices_[n] < kInfinity ? std::max(0.0, prices_[n]) : kInfinity;
   }
 
-  void Push(uint32_t n, uint32_t ranks) {
-    double cost = Price(n);
-    const std::span<const ClassRef> children = Children(n);
-    for (size_t i = 0; i < children.size(); ++i) {
-      cost += result_.terms_[lists_[children[i].index][ranks_[ranks + i]]].cost;
-    }
-    if (!(cost < kInfinity)) return;
-    heap_.push_back({cost, n, ranks});
+  void Push(const Candidate& candidate) {
+    if (!(candidate.cost < kInfinity)) return;
+    heap_.push_back(candidate);
     std::push_heap(heap_.begin(), heap_.end(), After);
   }
 
+  double TermCost(ClassRef c, size_t rank) const {
+    return result_.terms_[lists_[c.index][rank]].cost;
+  }
+
+  // Sums stop at the largest number.
+  static double Sum(double a, double b) {
+    return a < kInfinity ? std::min(a + b, std::numeric_limits<double>::max()) : kInfinity;
+  }
+
   void PushFirst(uint32_t n) {
-    const auto ranks = static_cast<uint32_t>(ranks_.size());
-    ranks_.resize(ranks_.size() + Children(n).size(), 0);
-    Push(n, ranks);
+    double cost = Price(n);
+    for (ClassRef child : Children(n)) cost = Sum(cost, TermCost(child, 0));
+    const auto raise = static_cast<uint32_t>(raises_.size());
+    raises_.push_back({kNone, 0, 0});
+    Push({cost, n, raise});
+  }
+
+  // Fills ranks_ for a candidate; returns the position raised last, 0 where all are zero.
+  size_t FindRanks(const Candidate& candidate) {
+    ranks_.assign(Children(candidate.node).size(), 0);
+    for (uint32_t at = candidate.raise; raises_[at].before != kNone; at = raises_[at].before) {
+      ranks_[raises_[at].position] = raises_[at].rank;
+    }
+    return raises_[candidate.raise].position;
+  }
+
+  // Whether there is no room for what another candidate can add.
+  bool Full(size_t children) const {
+    return std::max({raises_.size(), result_.terms_.size(), result_.children_.size()}) + children +
+               1 >=
+           kNone;
   }
 
   static bool After(const Candidate& a, const Candidate& b) {
     if (a.cost != b.cost) return a.cost > b.cost;
-    return a.node != b.node ? a.node > b.node : a.ranks > b.ranks;
+    return a.node != b.node ? a.node > b.node : a.raise > b.raise;
   }
 
   void Run(uint64_t max_work) {
@@ -104,20 +133,24 @@ class TopTrees::Search {
       if (lists_[c].size() >= k_) continue;
       const std::span<const ClassRef> children = Children(candidate.node);
       work += 1 + children.size();
-      if (work > max_work) {
+      if (work > max_work || Full(children.size() + graph_.node_count())) {
         result_.work_exhausted_ = true;
         break;
       }
+      const size_t last = FindRanks(candidate);
       const auto term = static_cast<uint32_t>(result_.terms_.size());
       result_.terms_.push_back({ENodeRef{candidate.node}, candidate.cost});
       for (size_t i = 0; i < children.size(); ++i) {
-        result_.children_.push_back(lists_[children[i].index][ranks_[candidate.ranks + i]]);
+        result_.children_.push_back(lists_[children[i].index][ranks_[i]]);
       }
       result_.first_child_.push_back(static_cast<uint32_t>(result_.children_.size()));
       lists_[c].push_back(term);
       if (c == classes) result_.results_.push_back(term);
       const std::vector<Candidate> woken = std::exchange(waiting_[c], {});
-      for (const Candidate& w : woken) Push(w.node, w.ranks);
+      work += woken.size();
+      for (const Candidate& w : woken) {
+        Push({Raised(w.cost, ClassRef{c}, lists_[c].size() - 1), w.node, w.raise});
+      }
       if (lists_[c].size() == 1 && c < classes) {
         for (ENodeRef user : users_.Users(ClassRef{c})) {
           if (reached[graph_.NodeClass(user).index] && --missing[user.index] == 0) {
@@ -126,26 +159,34 @@ class TopTrees::Search {
         }
         if (roots_missing.erase(c) != 0 && roots_missing.empty()) PushFirst(RootNode());
       }
-      Successors(candidate);
+      Successors(candidate, last);
     }
   }
 
-  void Successors(const Candidate& candidate) {
+  // A cost with the term of `c` at `rank` in place of the one before it.
+  double Raised(double cost, ClassRef c, size_t rank) const {
+    return Sum(cost, TermCost(c, rank) - TermCost(c, rank - 1));
+  }
+
+  // Raises one rank of `ranks_`, those of the candidate, from position `first`, its last above
+  // zero, on.
+  void Successors(const Candidate& candidate, size_t first) {
     const std::span<const ClassRef> children = Children(candidate.node);
-    size_t first = 0;
-    for (size_t i = 0; i < children.size(); ++i) {
-      if (ranks_[candidate.ranks + i] != 0) first = i;
-    }
     for (size_t i = first; i < children.size(); ++i) {
-      const auto ranks = static_cast<uint32_t>(ranks_.size());
-      for (size_t j = 0; j < children.size(); ++j) {
-        ranks_.push_back(ranks_[candidate.ranks + j] + (i == j));
-      }
-      const uint32_t d = children[i].index;
-      if (ranks_[ranks + i] < lists_[d].size()) {
-        Push(candidate.node, ranks);
-      } else if (lists_[d].size() < k_) {
-        waiting_[d].push_back({0, candidate.node, ranks});
+      const ClassRef d = children[i];
+      const size_t rank = ranks_[i] + 1;
+      const bool there = rank < lists_[d.index].size();
+      if (!there && lists_[d.index].size() >= k_) continue;
+      // Above one, it takes the place of the last rank.
+      Candidate next{candidate.cost, candidate.node, static_cast<uint32_t>(raises_.size())};
+      const Raise last = raises_[candidate.raise];
+      raises_.push_back({rank > 1 ? last.before : candidate.raise, static_cast<uint32_t>(i),
+                         static_cast<uint32_t>(rank)});
+      if (there) {
+        next.cost = Raised(next.cost, d, rank);
+        Push(next);
+      } else {
+        waiting_[d.index].push_back(next);
       }
     }
   }
@@ -159,7 +200,8 @@ class TopTrees::Search {
   std::vector<std::vector<uint32_t>> lists_;     // by class: terms by cost
   std::vector<std::vector<Candidate>> waiting_;  // by class: for its next term
   std::vector<Candidate> heap_;
-  std::vector<uint32_t> ranks_;
+  std::vector<Raise> raises_;
+  std::vector<uint32_t> ranks_;  // by child of the candidate in hand
 };
 
 TopTrees::TopTrees(const NodeGraph& graph, std::span<const double> prices,

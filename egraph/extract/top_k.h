@@ -24,7 +24,7 @@ namespace l3c::egraph {
 class TopTrees {
  public:
   // Prices below zero count as zero; infinity or NaN forbids an e-node. `max_work` bounds the
-  // combinations looked at.
+  // combinations looked at, and so the memory: about 24 bytes each.
   TopTrees(const NodeGraph& graph, std::span<const double> prices, std::span<const ClassRef> roots,
            size_t k, uint64_t max_work = 50'000'000);
 

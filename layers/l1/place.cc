@@ -14,6 +14,7 @@
 #include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/view.h"
+#include "layers/search/rule_trace.h"
 #include "layers/support/units.h"
 #include "rewrites/rewrites.h"
 
@@ -206,6 +207,11 @@ class Placer {
     limits.budget.max_nodes = options_.budget.egraph_nodes;
     limits.budget.max_matches = options_.budget.work;
     auto loaded = egraph::LoadProgram(graph_, rules->text, rules->path, limits);
+    first_added_ = static_cast<uint32_t>(graph_.rule_count());
+    if (const std::string wrong = search::LoadAddedRules(graph_, options_.rules, "l2->l1");
+        !wrong.empty()) {
+      return Fail(wrong, "correct the rules of --rules");
+    }
     if (loaded.ok()) loaded = egraph::LoadProgram(graph_, facts_, "the system", limits);
     if (loaded.ok()) {
       loaded = egraph::LoadProgram(graph_, "(run-schedule (saturate (run placement)))",
@@ -417,6 +423,7 @@ class Placer {
 
     for (const char* op : kOperations) ExplainNode(op, *best, held, depth);
     ExplainDepth(*best, held);
+    search::TraceRules(graph_, first_added_, result_.explanation);
 
     Placement place;
     place.storage = storage_;
@@ -519,6 +526,7 @@ class Placer {
   std::map<std::string, std::vector<std::string>> able_;  // operation → nodes, in their order
   std::map<std::pair<std::string, std::string>, double> link_rate_;
   egraph::EGraph graph_;
+  uint32_t first_added_ = 0;  // rule of the user's
   const EGraphView* view_ = nullptr;
   ClassRef root_;
 };

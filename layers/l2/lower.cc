@@ -962,7 +962,7 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
                                   {}};
     return result;
   }
-  SpaceGraph graph(space, scorer, options.budget);
+  SpaceGraph graph(space, scorer, options.budget, options.rules);
   Searcher searcher(space, scorer, graph, options);
   auto report = [&] {
     explanation.report.egraph_nodes = graph.node_count();
@@ -1013,6 +1013,7 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
     }
   }
   searcher.Explain(found.front(), options.mode == search::Mode::kEGraph, explanation);
+  graph.Trace(explanation);
   report();
   explanation.report.scored = scored;
   if (graph.exhausted()) {

@@ -37,11 +37,16 @@ constexpr size_t kEmbedWidth = 0;
 
 }  // namespace
 
-SpaceGraph::SpaceGraph(const Space& space, const Scorer& scorer, const search::Budget& budget)
+SpaceGraph::SpaceGraph(const Space& space, const Scorer& scorer, const search::Budget& budget,
+                       const std::vector<search::AddedRules>& added)
     : space_(space), scorer_(scorer), budget_work_(budget.work) {
   const rewrites::RuleFile* file = rewrites::Find("lower_l3_l2");
   const auto loaded = egraph::LoadProgram(graph_, file->text, file->path);
   if (!loaded.ok()) throw std::logic_error(loaded.status.ToString());
+  first_added_ = static_cast<uint32_t>(graph_.rule_count());
+  // They have been tried on these terms already.
+  const std::string wrong = search::LoadAddedRules(graph_, added, "l3->l2");
+  if (!wrong.empty()) throw std::logic_error(wrong);
 
   auto fact = [&](std::string_view relation, std::initializer_list<int64_t> values) {
     std::vector<egraph::Value> row;

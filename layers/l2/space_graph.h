@@ -31,13 +31,16 @@
 #include "layers/l2/candidate.h"
 #include "layers/l2/score.h"
 #include "layers/search/lowering.h"
+#include "layers/search/rule_trace.h"
 
 namespace l3c::l2 {
 
 class SpaceGraph {
  public:
   // `work` grows by the matches of the rules. A Timeout when the budget ends before the rules do.
-  SpaceGraph(const Space& space, const Scorer& scorer, const search::Budget& budget);
+  // Rules of the user's that belong to the lowering are loaded after the built-in ones.
+  SpaceGraph(const Space& space, const Scorer& scorer, const search::Budget& budget,
+             const std::vector<search::AddedRules>& added = {});
 
   const std::optional<search::Timeout>& timeout() const { return timeout_; }
   uint64_t work() const { return work_; }
@@ -58,6 +61,11 @@ class SpaceGraph {
   std::optional<int64_t> FewestParameters(const Restriction& restriction);
   // The least predicted seconds of one sample's forward pass that a network can have, likewise.
   std::optional<double> LeastLatency(const Restriction& restriction);
+
+  // What became of the user's rules, once the decisions are in `explanation`.
+  void Trace(search::Explanation& explanation) {
+    search::TraceRules(graph_, first_added_, explanation);
+  }
 
   // Work ran out during an extraction since the start.
   bool exhausted() const { return exhausted_; }
@@ -135,6 +143,7 @@ class SpaceGraph {
   const Scorer& scorer_;
   uint64_t budget_work_ = 0;
   egraph::EGraph graph_;
+  uint32_t first_added_ = 0;  // rule of the user's
   std::unique_ptr<egraph::EGraphView> view_;
   std::vector<NetworkNode> nodes_;           // by e-node of the view
   std::vector<egraph::ClassRef> by_length_;  // classes of networks, shorter chains first

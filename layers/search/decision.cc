@@ -13,6 +13,7 @@ using Json = nlohmann::ordered_json;
 
 // As many losers as the text shows; the JSON has them all.
 constexpr size_t kLosersShown = 2;
+constexpr size_t kPlacesShown = 8;
 
 std::string Short(double value) {
   char buffer[32];
@@ -92,6 +93,30 @@ const Decision* Explanation::Find(std::string_view id) const {
   return nullptr;
 }
 
+std::string RenderRuleTraces(const Explanation& explanation) {
+  std::string out;
+  const auto places = [&](const char* label, const std::vector<std::string>& list) {
+    for (size_t i = 0; i < std::min(list.size(), kPlacesShown); ++i) {
+      out += "    " + std::string(i == 0 ? label : "         ") + " " + list[i] + "\n";
+    }
+    if (list.size() > kPlacesShown) {
+      out += "              and " + std::to_string(list.size() - kPlacesShown) + " more\n";
+    }
+  };
+  for (const RuleTrace& t : explanation.traces) {
+    out += "  rule '" + t.rule.name + "' (" + t.numerics + ")  " + t.rule.file + ":" +
+           std::to_string(t.rule.line) + "\n";
+    if (t.matches > 0) out += "    fired     " + std::to_string(t.matches) + " times\n";
+    places("won      ", t.won);
+    places("lost     ", t.lost);
+    if (t.matches > 0 && t.won.empty() && t.lost.empty()) {
+      out += "    lost      nowhere: what it gave was known already, or nothing needs it\n";
+    }
+    if (!t.why_not.empty()) out += "    never     " + t.why_not + "\n";
+  }
+  return out;
+}
+
 std::string RenderExplanation(const Explanation& explanation) {
   std::string out = explanation.lowering + "\n";
   // Decisions of one lowering share the cost of the whole; it is shown where it changes.
@@ -124,6 +149,7 @@ std::string RenderExplanation(const Explanation& explanation) {
     AppendPruned(d.pruned, "    ", out);
   }
   AppendPruned(explanation.pruned, "  ", out);
+  out += RenderRuleTraces(explanation);
   const SearchReport& r = explanation.report;
   out += "  searched  " + std::to_string(r.candidates) + " candidates on " +
          std::to_string(r.egraph_nodes) + " e-nodes in " + std::to_string(r.egraph_classes) +
@@ -158,6 +184,19 @@ std::string RenderExplanationJson(const Explanation& explanation) {
                        {"rules", rules},
                        {"pruned", PrunedJson(d.pruned)}};
     out += line.dump() + "\n";
+  }
+  for (const RuleTrace& t : explanation.traces) {
+    const Json line = {{"event", "rule"},
+                       {"lowering", explanation.lowering},
+                       {"name", t.rule.name},
+                       {"file", t.rule.file},
+                       {"line", t.rule.line},
+                       {"numerics", t.numerics},
+                       {"matches", t.matches},
+                       {"won", t.won},
+                       {"lost", t.lost},
+                       {"why_not", t.why_not}};
+    out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   const SearchReport& r = explanation.report;
   const Json line = {{"event", "search"},

@@ -55,6 +55,18 @@ struct Decision {
   bool forced = false;
 };
 
+// What became of a rule that the user brought. Places are named as in the ids of decisions.
+struct RuleTrace {
+  RuleUse rule;
+  std::string numerics;           // "exact", "reassoc", "fast"
+  uint64_t matches = 0;           // each a place where it fired
+  std::vector<std::string> won;   // where the plan is made of what it gave
+  std::vector<std::string> lost;  // where it is not, and what is there instead
+  // Of a rule that never matched: the nearest match and the premise that it fails; or why it was
+  // not run.
+  std::string why_not;
+};
+
 struct SearchReport {
   uint64_t egraph_nodes = 0;
   uint64_t egraph_classes = 0;
@@ -69,14 +81,18 @@ struct Explanation {
   std::string lowering;  // "l3->l2"
   std::vector<Decision> decisions;
   std::vector<Pruned> pruned;
+  std::vector<RuleTrace> traces;  // in the order of their files
   SearchReport report;
 
   const Decision* Find(std::string_view id) const;
 };
 
 // Text for a terminal, without colour: each decision with its winner, the next two losers, the
-// cost difference and the term that decided it, rules, what was pruned, then the report.
+// cost difference and the term that decided it, rules, what was pruned, what became of the rules
+// that the user brought, then the report.
 std::string RenderExplanation(const Explanation& explanation);
+// Of it, the part on the user's rules; "" without any.
+std::string RenderRuleTraces(const Explanation& explanation);
 // One JSON object a line: a {"event":"decision",…} each, then {"event":"search",…}.
 std::string RenderExplanationJson(const Explanation& explanation);
 

@@ -47,10 +47,18 @@ struct Budget {
 // Decision id → label of the choice that must be taken.
 using ForcedChoices = std::map<std::string, std::string>;
 
+// A file of rules that the user brings: loaded after the built-in ones of its lowering.
+struct AddedRules {
+  std::string lowering;  // "l3->l2", "l2->l1", "l1->l0"; other lowerings leave it alone
+  std::string file;
+  std::string text;
+};
+
 struct LoweringOptions {
   Mode mode = Mode::kEGraph;
   Budget budget;
   ForcedChoices forced;  // ids of other lowerings are ignored
+  std::vector<AddedRules> rules;
 };
 
 // Nothing satisfies the constraints, or a forced choice does not exist.

@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import subprocess
 import unittest
 
@@ -95,6 +96,13 @@ class BadInput(L3cTest):
     def test_cannot_raise_a_layer(self):
         method = self.write("m.l2", self.l3c("lower", MNIST, "--to", "l2").out)
         self.assertIn("l3", self.l3c("lower", method, "--to", "l3", code=1).err)
+
+    def test_more_steps_than_can_be_counted(self):
+        plan = self.l3c("lower", MNIST, "--to", "l0").out
+        plan, places = re.subn(r"(?m)^(\s+steps_per_epoch: )\d+", rf"\g<1>{2**62}", plan)
+        self.assertEqual(places, 1)
+        result = self.l3c("run", self.write("plan.l0", plan), "--epochs", 3, code=1)
+        self.assertIn("more steps than can be counted", result.err)
 
     # ---- usage --------------------------------------------------------------------------------
     def test_usage(self):

@@ -67,6 +67,34 @@ class EGraph(L3cTest):
         costs = self.write("costs.json", '{"Shift": 1}')
         self.assertIn("dag cost 6", self.l3c("egraph", "extract", graph, "--costs", costs).out)
 
+    def test_extraction_does_all_it_is_asked_or_refuses(self):
+        nodes = {
+            "a": {"op": "a", "eclass": "A", "cost": 1},
+            "b": {"op": "b", "eclass": "A", "cost": 2},
+            "f": {"op": "f", "eclass": "F", "children": ["a", "a"]},
+        }
+        graph = self.write("f.json", json.dumps({"nodes": nodes, "root_eclasses": ["F"]}))
+        dot = self.dir / "f.dot"
+        tree = ("egraph", "extract", graph, "--extractor", "tree")
+        self.assertIn("2: tree cost 4", self.l3c(*tree, "--top", "2", "--dot", dot).out)
+        # The cheapest of them is filled: f and a.
+        self.assertEqual(dot.read_text().count("filled"), 2)
+        for top in ((), ("--top", "2")):
+            self.assertIn("--max-seconds", self.l3c(*tree, *top, "--max-seconds", "1", code=2).err)
+        greedy = ("egraph", "extract", graph, "--extractor", "greedy", "--max-seconds", "1e-9")
+        self.assertIn("dag cost 2", self.l3c(*greedy).out)
+
+    def test_a_tree_cost_beyond_a_number(self):
+        nodes = {"0": {"op": "z", "eclass": "0"}}
+        for i in range(1, 1200):
+            nodes[str(i)] = {"op": "d", "eclass": str(i), "children": [str(i - 1)] * 2}
+        graph = self.write("d.json", json.dumps({"nodes": nodes, "root_eclasses": ["1199"]}))
+        for extractor in ("tree", "greedy", "exact"):
+            args = ("egraph", "extract", graph, "--extractor", extractor)
+            self.assertIn("dag cost 1200, tree cost above 1.79e308", self.l3c(*args).out)
+            event = self.l3c(*args, "--json").events()[0]
+            self.assertEqual((event["dag_cost"], event["tree_cost"]), (1200, 1.7976931348623157e308))
+
     def test_malformed_files_are_refused(self):
         cyclic = {"nodes": {"a": {"op": "f", "children": ["a"], "eclass": "A"}}, "root_eclasses": ["A"]}
         for text, message in (

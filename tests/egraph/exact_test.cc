@@ -209,6 +209,67 @@ TEST(Exact, ReductionsKeepTheOptimum) {
   }
 }
 
+// All that matters is tiny beside a price that no good choice pays; with a search that finds
+// little, it is up to the bounds.
+TEST(Exact, TolerancesAreRelative) {
+  if (!LinearSolver::Available()) GTEST_SKIP() << "built without Cbc";
+  for (uint32_t seed = 5000; seed < 5200; ++seed) {
+    SCOPED_TRACE(seed);
+    Instance instance = RandomInstance(seed, 9, false);
+    for (size_t n = 0; n < instance.prices.size(); ++n) {
+      instance.prices[n] = n % 7 == 3 ? 1 : instance.prices[n] * 1e-8;
+    }
+    const double expected = BruteForce(instance, {});
+    if (!(expected < kInfinity)) continue;
+    ExactOptions options;
+    options.max_search_work = 0;
+    const ExactSolution found =
+        SolveExact(instance.graph, instance.prices, instance.roots, options);
+    EXPECT_TRUE(found.optimal);
+    EXPECT_LE(std::abs(found.cost - expected), 1e-6 * expected);
+  }
+}
+
+// Seven summands in any order: each sum of a part of them, by each way to cut that in two. A
+// relaxation shares the small sums among all larger ones, and without path cuts is far below the
+// six additions that it takes; with them it is not.
+TEST(Exact, SumsInAnyOrder) {
+  if (!LinearSolver::Available()) GTEST_SKIP() << "built without Cbc";
+  constexpr uint32_t kSummands = 7;
+  Instance instance;
+  const auto of = [](uint32_t part) { return ClassRef{part - 1}; };
+  for (uint32_t part = 1; part < 1u << kSummands; ++part) {
+    instance.graph.AddClass();
+    if ((part & (part - 1)) == 0) instance.graph.AddNode({});
+    for (uint32_t left = (part - 1) & part; left > (part ^ left); left = (left - 1) & part) {
+      instance.graph.AddNode(std::vector<ClassRef>{of(left), of(part ^ left)});
+    }
+  }
+  instance.prices.assign(instance.graph.node_count(), 1.5);
+  instance.roots = {of((1u << kSummands) - 1)};
+  ExactOptions options;
+  options.max_branch_nodes = 0;
+  const ExactSolution found = SolveExact(instance.graph, instance.prices, instance.roots, options);
+  EXPECT_TRUE(found.optimal);
+  EXPECT_DOUBLE_EQ(found.cost, 1.5 * (2 * kSummands - 1));
+}
+
+TEST(Exact, FrequenciesAreChecked) {
+  const Instance instance = RandomInstance(1, 6, false);
+  for (double frequency : {0.0, -0.5, 2.0, kInfinity, std::nan("")}) {
+    ExactOptions options;
+    options.requirements.push_back({ENodeRef{}, ClassRef{3}, 0.5});
+    options.requirements.push_back({ENodeRef{}, ClassRef{2}, frequency});
+    const ExactSolution found =
+        SolveExact(instance.graph, instance.prices, instance.roots, options);
+    EXPECT_NE(found.error.find("frequency"), std::string::npos) << found.error;
+    EXPECT_FALSE(found.feasible || found.infeasible || found.optimal);
+  }
+  ExactOptions nothing;
+  nothing.requirements.push_back({ENodeRef{}, ClassRef{}});
+  EXPECT_FALSE(SolveExact(instance.graph, instance.prices, instance.roots, nothing).error.empty());
+}
+
 TEST(Exact, NoTermAndInvalidRoots) {
   PlainNodeGraph graph;
   const ClassRef a = graph.AddClass();
@@ -273,12 +334,12 @@ TEST(ExactKnown, LayoutThatServesBothPasses) {
     (let out_rows (Update gradient))
     (let step (Step forward gradient))
   )");
-  ExactOptions options;
-  options.requirements = {{w.Node("in_rows", "Rows"), w.Class("out_rows")},
-                          {w.Node("in_panels", "Panels"), w.Class("out_panels")}};
+  ExtractOptions options;
+  options.exact.requirements = {{w.Node("in_rows", "Rows"), w.Class("out_rows")},
+                                {w.Node("in_panels", "Panels"), w.Class("out_panels")}};
   const std::vector<ClassRef> roots{w.Class("step")};
   ExactSolution details;
-  const Extraction best = w.extractor->Exact(roots, options, {}, &details);
+  const Extraction best = w.extractor->Exact(roots, options, &details);
   ASSERT_TRUE(best.feasible);
   EXPECT_EQ(best.dag_cost, 56);
   EXPECT_EQ(w.Chosen(best, "forward"), "ForwardPanels");
@@ -342,22 +403,50 @@ TEST(ExactKnown, TiedWeightsAndReadersAtOtherFrequencies) {
     (let transposed (Transposed out_rows))
     (let step (Step embed output))
   )");
-  ExactOptions options;
-  options.requirements = {{w.Node("in_rows", "Rows"), w.Class("out_rows")},
-                          {w.Node("in_panels", "Panels"), w.Class("out_panels")}};
+  ExtractOptions options;
+  options.exact.requirements = {{w.Node("in_rows", "Rows"), w.Class("out_rows")},
+                                {w.Node("in_panels", "Panels"), w.Class("out_panels")}};
   const std::vector<ClassRef> roots{w.Class("step")};
   const Extraction both = w.extractor->Exact(roots, options);
   EXPECT_EQ(both.dag_cost, 21);
   EXPECT_EQ(w.Chosen(both, "embed"), "EmbedRows");
   EXPECT_EQ(w.Chosen(both, "output"), "OutputPanels");
   EXPECT_EQ(w.Chosen(both, "out_rows"), "Relayout");
-  options.requirements.push_back({ENodeRef{}, w.Class("transposed"), 0.5});
+  options.exact.requirements.push_back({ENodeRef{}, w.Class("transposed"), 0.5});
   ExactSolution details;
-  const Extraction evaluated = w.extractor->Exact(roots, options, {}, &details);
+  const Extraction evaluated = w.extractor->Exact(roots, options, &details);
   // out_rows is there in every step already.
   EXPECT_EQ(evaluated.dag_cost, 21 + 0.5 * 6);
   EXPECT_EQ(details.frequency[w.Class("transposed").index], 0.5);
   EXPECT_EQ(details.frequency[w.Class("out_rows").index], 1);
+}
+
+// What the caller asks of exact extraction holds for its alternatives too.
+TEST(ExactKnown, AlternativesKeepTheCallersOptions) {
+  Written w(R"(
+    (sort S)
+    (constructor Large () S :cost 1) (constructor Small () S :cost 2)
+    (constructor Fast (S) S :cost 1) (constructor Slow (S) S :cost 3)
+    (let x (Large)) (union x (Small))
+    (let y (Fast x)) (union y (Slow x))
+  )");
+  const std::vector<ClassRef> roots{w.Class("y")};
+  ExtractOptions options;
+  options.exact.bounds.push_back({{{w.Node("x", "Large"), 8.0}}, 4});
+  const Extraction winner = w.extractor->Extract(ExtractMethod::kExact, roots, options);
+  EXPECT_EQ(winner.dag_cost, 3);
+  EXPECT_EQ(w.Chosen(winner, "x"), "Small");
+  const std::vector<Alternative> alternatives =
+      w.extractor->Alternatives(winner, w.Class("y"), options);
+  ASSERT_EQ(alternatives.size(), 2u);
+  EXPECT_EQ(alternatives[1].node, w.Node("y", "Slow"));
+  EXPECT_EQ(alternatives[1].difference, 2);
+  // One forces Fast, the other Slow: the extraction's own word holds, and is what is reported.
+  options.exact.forced = {{roots[0], w.Node("y", "Fast")}};
+  options.forced = {{roots[0], w.Node("y", "Slow")}};
+  const Extraction slow = w.extractor->Extract(ExtractMethod::kExact, roots, options);
+  EXPECT_EQ(w.Chosen(slow, "y"), "Slow");
+  EXPECT_EQ(slow.forced.at(roots[0]), w.Node("y", "Slow"));
 }
 
 }  // namespace

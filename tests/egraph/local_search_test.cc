@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 #include <utility>
 #include <vector>
@@ -75,6 +76,38 @@ TEST(LocalSearch, IsRarelyFarFromTheOptimum) {
     found += fast.dag_cost;
   }
   EXPECT_LE(found, optimum * 1.01);
+}
+
+// Of the whole extraction, and not of each of its steps.
+TEST(PlainGreedyDag, KeepsToItsWork) {
+  const Instance instance = RandomInstance(3, 400, /*gains=*/false);
+  // A move under way is carried through.
+  constexpr uint64_t kMove = 60'000;
+  for (uint64_t max_work : {10'000u, 100'000u, 300'000u, 600'000u}) {
+    const PlainExtraction found =
+        PlainGreedyDag(instance.graph, instance.prices, instance.roots, max_work);
+    ASSERT_TRUE(found.feasible);
+    EXPECT_LE(found.work, max_work + kMove);
+  }
+}
+
+// Each class holds the next one twice: 2^1200 leaves, and no better choice.
+TEST(PlainTree, CostsBeyondANumber) {
+  constexpr uint32_t kDepth = 1200;
+  Instance instance;
+  for (uint32_t c = 0; c < kDepth; ++c) {
+    instance.graph.AddClass();
+    instance.graph.AddNode(std::vector<ClassRef>(2, ClassRef{c + 1}));
+  }
+  instance.graph.AddClass();
+  instance.graph.AddNode({});
+  instance.prices.assign(kDepth + 1, 1);
+  const PlainExtraction tree = PlainTree(instance.graph, instance.prices, instance.roots);
+  ASSERT_TRUE(tree.feasible);
+  EXPECT_EQ(tree.dag_cost, kDepth + 1);
+  EXPECT_EQ(tree.tree_cost, std::numeric_limits<double>::max());
+  EXPECT_EQ(PlainGreedyDag(instance.graph, instance.prices, instance.roots, 1000).dag_cost,
+            kDepth + 1);
 }
 
 TEST(Implications, HoldInEveryTerm) {

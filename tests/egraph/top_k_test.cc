@@ -111,6 +111,30 @@ TEST(TopK, TreesOfACycle) {
   EXPECT_LT(cut_off.size(), 5u);
 }
 
+// An e-node with very many children has as many successors, each of which differs at one of them.
+TEST(TopK, TreesOfAWideNode) {
+  constexpr uint32_t kWidth = 20'000;
+  Instance instance;
+  std::vector<ClassRef> children;
+  for (uint32_t c = 0; c < kWidth; ++c) children.push_back(ClassRef{c + 1});
+  instance.graph.AddClass();
+  instance.graph.AddNode(children);
+  instance.prices = {0};
+  for (uint32_t c = 0; c < kWidth; ++c) {
+    instance.graph.AddClass();
+    instance.graph.AddNode({});
+    instance.graph.AddNode({});
+    instance.prices.insert(instance.prices.end(), {1, 2});
+  }
+  const TopTrees top(instance.graph, instance.prices, instance.roots, 30, 2'000'000);
+  ASSERT_EQ(top.size(), 30u);
+  EXPECT_EQ(top.cost(0), kWidth);
+  for (size_t i = 1; i < top.size(); ++i) EXPECT_EQ(top.cost(i), kWidth + 1);
+  EXPECT_FALSE(top.work_exhausted());
+  EXPECT_TRUE(
+      TopTrees(instance.graph, instance.prices, instance.roots, 30, 200'000).work_exhausted());
+}
+
 TEST(TopK, DagsAreTheCheapestChoices) {
   if (!LinearSolver::Available()) GTEST_SKIP() << "built without COIN-OR Cbc";
   for (uint32_t seed = 0; seed < 30; ++seed) {

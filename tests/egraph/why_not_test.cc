@@ -39,6 +39,27 @@ WhyNot Ask(EGraph& graph, const char* a, const char* b) {
   return ExplainWhyNot(graph, graph.FindGlobal(a)->value, graph.FindGlobal(b)->value);
 }
 
+TEST(WhyNoMatch, NamesTheNearestMatchAndWhatItLacks) {
+  EGraph graph;
+  ASSERT_TRUE(LoadProgram(graph, std::string(kRules) + "(run 1)", "r.egg").ok());
+  const auto ask = [&](const std::string& name, DescribeClass describe = nullptr) {
+    for (uint32_t r = 0; r < graph.rule_count(); ++r) {
+      if (graph.rule(RuleId{r}).name == name) return WhyNoMatch(graph, RuleId{r}, describe);
+    }
+    return WhyNotRule{};
+  };
+  const WhyNotRule one = ask("one");
+  EXPECT_EQ(one.kind, WhyNotRule::Kind::kPremise);
+  EXPECT_EQ(one.failed, "(> x 0)");
+  EXPECT_EQ(one.matched + 1, one.premises);
+  EXPECT_NE(one.nearest.find("a = (Var \"x\")"), std::string::npos) << one.nearest;
+  const WhyNotRule named = ask("one", [](Value) { return std::string("something"); });
+  EXPECT_NE(named.nearest.find("a = something"), std::string::npos) << named.nearest;
+  EXPECT_NE(ask("distribute").held_back.find("'late'"), std::string::npos);
+  EXPECT_NE(ask("commute-mul").held_back.find("fast"), std::string::npos);
+  EXPECT_EQ(ask("commute").kind, WhyNotRule::Kind::kWaiting) << "it has matched";
+}
+
 TEST(WhyNot, NamesThePremiseThatFails) {
   EGraph graph;
   ASSERT_TRUE(LoadProgram(graph, std::string(kRules) + "(run 3)", "r.egg").ok());

@@ -29,6 +29,7 @@ ALLOWED = {
     "layers/l2": TENSOR | SEARCH | {"layers/l3"},
     "layers/l1": TENSOR | SEARCH | {"layers/l3", "layers/l2"},
     "layers/l0": TENSOR | SEARCH | {"layers/l1"},
+    "layers/rules": TENSOR | SEARCH | {"layers/l3", "layers/l2", "layers/l1", "layers/l0"},
     "cost": TENSOR | SEARCH | {"layers/l3", "layers/l2", "layers/l1", "layers/l0"},
     "backends": TENSOR | {"layers/l0"},
     "runtime": TENSOR | {"layers/l0"},

@@ -12,5 +12,7 @@ int Run(const Options& options);
 int Eval(const Options& options);
 int EGraphRun(const Options& options);
 int EGraphExtract(const Options& options);
+int Rules(const Options& options);
+int RulesCheck(const Options& options);
 
 }  // namespace l3c::tools

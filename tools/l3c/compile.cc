@@ -25,6 +25,7 @@
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/overrides.h"
+#include "tools/l3c/user_rules.h"
 
 namespace l3c::tools {
 namespace {
@@ -49,8 +50,10 @@ std::optional<Layer> LayerOfFile(const support::SourceFile& source) {
   return std::nullopt;
 }
 
-search::LoweringOptions SearchOptions(const Options& options) {
+search::LoweringOptions SearchOptions(const Options& options,
+                                      const std::vector<search::AddedRules>& rules) {
   search::LoweringOptions search;
+  search.rules = rules;
   search.mode = *search::ParseMode(options.search);
   search.forced = {options.force.begin(), options.force.end()};
   for (const auto& [name, count] : options.budget) {
@@ -147,6 +150,9 @@ bool Compilation::Load() {
   std::optional<support::SourceFile> source =
       support::SourceFile::Read(options_.file, diagnostics_);
   if (!source) return Succeeds(false);
+  std::optional<std::vector<search::AddedRules>> rules = ReadUserRules(options_);
+  if (!rules) return false;
+  rules_ = *std::move(rules);
   const std::optional<Layer> layer = LayerOfFile(*source);
   if (!layer) {
     return EnvironmentError("cannot tell the layer of '" + options_.file + "'",
@@ -232,7 +238,7 @@ bool Compilation::LowerSpec() {
   if (!options_.system.empty() && !FindSystem(system)) return false;
   constraints.simulate = [&](const l2::Module& module) { return StepSeconds(module, system); };
   search::LoweringResult<l2::Module> result =
-      l2::LowerToL2(*l3_, constraints, SearchOptions(options_));
+      l2::LowerToL2(*l3_, constraints, SearchOptions(options_, rules_));
   explanations_.push_back(std::move(result.explanation));
   if (!result.ok()) return Fail(*result.failure);
   return EnterLowered(Layer::kL2, l2::PrintModule(result.best()));
@@ -249,6 +255,7 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   if (!placed.ok()) return std::nullopt;
   l0::lower::LowerOptions planning;
   planning.search.mode = search::Mode::kGreedy;
+  planning.search.rules = rules_;
   planning.numerics = *egraph::ParseNumerics(options_.numerics);
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));
   support::Diagnostics unread;
@@ -263,7 +270,7 @@ bool Compilation::LowerMethod() {
   lowering.epochs = options_.epochs;
   lowering.steps = options_.steps;
   lowering.seed = options_.seed;
-  lowering.search = SearchOptions(options_);
+  lowering.search = SearchOptions(options_, rules_);
   if (!FindSystem(lowering.system) || !FindData(lowering.data)) return false;
   search::LoweringResult<l1::Program> result = l1::Lower(*l2_, lowering);
   explanations_.push_back(std::move(result.explanation));
@@ -274,7 +281,7 @@ bool Compilation::LowerMethod() {
 bool Compilation::LowerPlacement() {
   Timer timer(timings_, "l1->l0");
   l0::lower::LowerOptions lowering;
-  lowering.search = SearchOptions(options_);
+  lowering.search = SearchOptions(options_, rules_);
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));

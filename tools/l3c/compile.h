@@ -73,6 +73,7 @@ class Compilation {
 
   const Options options_;
   support::Diagnostics diagnostics_;
+  std::vector<search::AddedRules> rules_;  // --rules
   std::vector<LayerText> texts_;
   std::optional<l3::Module> l3_;
   std::optional<l2::Module> l2_;

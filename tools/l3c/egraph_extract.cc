@@ -3,11 +3,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "egraph/extract/exact.h"
 #include "egraph/extract/plain.h"
@@ -159,6 +163,22 @@ std::string Number(double x) {
   return buffer;
 }
 
+// A tree cost, whose sum stops at the largest number.
+std::string TreeNumber(double x) {
+  return x < std::numeric_limits<double>::max() ? Number(x) : "above 1.79e308";
+}
+
+// The graph as a drawing with the e-nodes filled, where that is asked for.
+bool Draw(const Options& options, const SerializedGraph& graph, const SerializedProblem& problem,
+          std::span<const ENodeRef> chosen) {
+  if (options.dot.empty()) return true;
+  std::vector<uint32_t> nodes;
+  for (ENodeRef n : chosen) {
+    if (n.valid()) nodes.push_back(problem.nodes[n.index]);
+  }
+  return WriteFile(options.dot, egraph::WriteDot(graph, nodes));
+}
+
 // What is known of a choice beside its costs.
 struct Proof {
   bool exact = false, optimal = false;
@@ -189,8 +209,8 @@ void PrintChoice(const Options& options, const SerializedGraph& graph,
     return;
   }
   if (options.top > 1) std::cout << rank << ": ";
-  std::cout << "dag cost " << Number(found.dag_cost) << ", tree cost " << Number(found.tree_cost)
-            << ", " << found.order.size() << " classes";
+  std::cout << "dag cost " << Number(found.dag_cost) << ", tree cost "
+            << TreeNumber(found.tree_cost) << ", " << found.order.size() << " classes";
   if (proof.exact && proof.optimal) {
     std::cout << ", optimal";
   } else if (proof.exact && options.top > 1) {
@@ -213,6 +233,18 @@ void PrintChoice(const Options& options, const SerializedGraph& graph,
 int PrintTopTrees(const Options& options, const SerializedGraph& graph,
                   const SerializedProblem& problem) {
   const egraph::TopTrees top(problem.graph, problem.prices, problem.roots, options.top);
+  if (top.size() > 0) {
+    std::vector<ENodeRef> chosen;
+    std::vector<uint32_t> terms(top.Roots(0).begin(), top.Roots(0).end());
+    std::set<uint32_t> seen(terms.begin(), terms.end());
+    for (size_t i = 0; i < terms.size(); ++i) {
+      chosen.push_back(top.term(terms[i]).node);
+      for (uint32_t child : top.Children(terms[i])) {
+        if (seen.insert(child).second) terms.push_back(child);
+      }
+    }
+    if (!Draw(options, graph, problem, chosen)) return 1;
+  }
   for (size_t i = 0; i < top.size(); ++i) {
     std::vector<std::string> terms;
     for (uint32_t root : top.Roots(i)) {
@@ -228,7 +260,7 @@ int PrintTopTrees(const Options& options, const SerializedGraph& graph,
              {"terms", terms}});
       continue;
     }
-    std::cout << i + 1 << ": tree cost " << Number(top.cost(i)) << "\n";
+    std::cout << i + 1 << ": tree cost " << TreeNumber(top.cost(i)) << "\n";
     for (const std::string& term : terms) std::cout << term << "\n";
   }
   if (top.size() == 0) {
@@ -265,6 +297,10 @@ int EGraphExtract(const Options& options) {
     Refuse("--top", "the greedy extractor has one result; take tree or exact");
     return 2;
   }
+  if (options.max_seconds && options.extractor == "tree") {
+    Refuse("--max-seconds", "the tree extractor is not cut short; take greedy or exact");
+    return 2;
+  }
   if (options.costs == "size") {
     for (egraph::SerializedNode& node : graph.nodes) node.cost = 1;
   } else if (options.costs != "file" && !ApplyCosts(options.costs, graph)) {
@@ -278,8 +314,11 @@ int EGraphExtract(const Options& options) {
   if (options.extractor == "tree") {
     found.push_back({egraph::PlainTree(problem.graph, problem.prices, problem.roots)});
   } else if (options.extractor == "greedy") {
+    const egraph::TimeLimit time(
+        egraph::TimeKind::kWall,
+        options.max_seconds.value_or(std::numeric_limits<double>::infinity()));
     found.push_back(
-        {egraph::PlainGreedyDag(problem.graph, problem.prices, problem.roots, kGreedyWork)});
+        {egraph::PlainGreedyDag(problem.graph, problem.prices, problem.roots, kGreedyWork, time)});
   } else {
     egraph::ExactOptions limits;
     if (options.max_seconds) limits.max_seconds = *options.max_seconds;
@@ -304,23 +343,14 @@ int EGraphExtract(const Options& options) {
   if (found.empty() || !found.front().extraction.feasible) {
     Refuse(options.file, !options.extract_bounds.empty()
                              ? "no finite term for the roots was found within the bounds"
-                         : is_exact
-                             ? "no finite term for the roots"
-                             : "no finite term for the roots, or none whose tree cost is a number; "
-                               "--extractor exact tells");
+                             : "no finite term for the roots");
     return 1;
   }
   if (!std::isfinite(found.front().extraction.dag_cost)) {
     Refuse(options.file, "the costs add up to more than a number can hold");
     return 1;
   }
-  if (!options.dot.empty()) {
-    std::vector<uint32_t> chosen;
-    for (ENodeRef n : found.front().extraction.choice) {
-      if (n.valid()) chosen.push_back(problem.nodes[n.index]);
-    }
-    if (!WriteFile(options.dot, egraph::WriteDot(graph, chosen))) return 1;
-  }
+  if (!Draw(options, graph, problem, found.front().extraction.choice)) return 1;
   for (size_t i = 0; i < found.size(); ++i) {
     proof.optimal = found[i].proven;
     PrintChoice(options, graph, problem, found[i].extraction, proof, i + 1);

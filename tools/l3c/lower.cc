@@ -9,6 +9,11 @@ namespace l3c::tools {
 int Lower(const Options& options) {
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(*options.to)) return 1;
+  if (options.explain) {
+    for (const search::Explanation& explanation : compilation.explanations()) {
+      std::cerr << search::RenderExplanation(explanation) << "\n";
+    }
+  }
   const std::string_view text = compilation.texts().back().source->text();
   if (options.output.empty()) {
     std::cout << text;

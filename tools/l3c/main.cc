@@ -22,6 +22,8 @@ int RunCommand(const Options& options) {
     case Verb::kEval: return Eval(options);
     case Verb::kEGraphRun: return EGraphRun(options);
     case Verb::kEGraphExtract: return EGraphExtract(options);
+    case Verb::kRules: return Rules(options);
+    case Verb::kRulesCheck: return RulesCheck(options);
   }
   return 2;
 }

@@ -31,7 +31,8 @@ void PrintText(const Compilation& compilation, const Options& options) {
     } else {
       std::cout << explanation.lowering << ": " << explanation.decisions.size() << " decisions, "
                 << explanation.report.egraph_nodes << " e-nodes, "
-                << explanation.report.stop_reason << "\n";
+                << explanation.report.stop_reason << "\n"
+                << search::RenderRuleTraces(explanation);
     }
   }
   if (options.timings) {

@@ -30,6 +30,14 @@ constexpr char kExamples[] =
     "  l3c eval runs/mnist                              score the newest checkpoint on the test split\n"
     "Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted (a checkpoint was kept).";
 
+constexpr char kRulesExamples[] =
+    "Examples:\n"
+    "  l3c rules                                        file, ruleset, lowering, rules, numerics\n"
+    "  l3c rules check mine.egg                         200 cases of each rule\n"
+    "  l3c rules check mine.egg --cases 10000 --seed 7  more, and other ones\n"
+    "  l3c rules check algebra fusion                   built-in sets by name\n"
+    "Exit code 1 when a rule fails: its smallest counterexample is then shown at its place.";
+
 // Adds the closest known option or command to a usage error.
 std::string Suggestion(const CLI::App& app, const std::string& word) {
   std::vector<std::string> known;
@@ -210,6 +218,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
     command->add_option("--without", options.without,
                         "Leave a rule file out (its name under rewrites/): what is it good for?");
+    command->add_option("--rules", options.rule_files,
+                        "An .egg file of rules of your own: checked, then used beside the built-in")
+        ->allow_extra_args(false);
     command->add_option("--budget", budget,
                         "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
     command->add_option("--epochs", epochs, "Train this many epochs in all")
@@ -248,6 +259,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_lowering_options(lower);
   lower->add_option("--to", to, "l2, l1 or l0")->required()->check(CLI::IsMember({"l3", "l2", "l1", "l0"}));
   lower->add_option("-o,--output", options.output, "Write to this file instead of standard output");
+  lower->add_flag("--explain", options.explain,
+                  "Each decision: winner, losers, costs, rules, to standard error");
 
   CLI::App* run = add_command(Verb::kRun, "run", "Lower all the way and train");
   CLI::Option* run_input = add_input(run);
@@ -313,7 +326,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_extract->add_option("--costs", options.costs,
                              "file: those in FILE; size: 1 each; or a JSON file {\"op\": cost, …}");
   egraph_extract
-      ->add_option("--max-seconds", options.max_seconds, "exact: stop there, with a bound")
+      ->add_option("--max-seconds", options.max_seconds, "exact, greedy: stop there, with what was found")
       ->check(Seconds());
   egraph_extract
       ->add_option("--top", options.top,
@@ -326,6 +339,27 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                              "chosen is at most LIMIT");
   egraph_extract->add_option("--dot", options.dot, "Draw the e-graph there, what is chosen filled");
   egraph_extract->add_flag("--json", options.json, "The choice as one JSON object");
+
+  CLI::App* rules = add_command(Verb::kRules, "rules", "The built-in rule sets; check rules of your own");
+  rules->require_subcommand(0, 1);
+  rules->add_flag("--json", options.json, "One JSON object a line");
+  rules->footer(kRulesExamples);
+  CLI::App* rules_check = rules->add_subcommand(
+      "check", "Test every rule of a file on random instances of its left side");
+  rules_check->final_callback([&options] { options.verb = Verb::kRulesCheck; });
+  rules_check->add_option("FILE", options.rule_files, "Files of rules, or names of built-in sets")
+      ->required();
+  rules_check->add_option("--cases", options.cases, "Of each rule")
+      ->check(Whole(1, 100'000'000))
+      ->capture_default_str();
+  CLI::Option* rules_seed = rules_check->add_option("--seed", seed, "Of the instances (default: 0)")
+                                ->check(Whole(0, std::numeric_limits<int64_t>::max()));
+  rules_check->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
+  rules_check->add_option("--color", color, "Colours: auto (a terminal), always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  rules_check->add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")
+      ->check(CLI::IsMember({"text", "json"}));
+  rules_check->footer(kRulesExamples);
 
   try {
     app.parse(argc, argv);
@@ -365,6 +399,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
               << (closest.empty() ? "" : "did you mean '" + closest + "'?\n");
     return {std::nullopt, 2};
   }
+  if (rules_seed->count() > 0) options.seed = seed;
   for (const CLI::App* command : app.get_subcommands()) {
     auto given = [command](const char* name) {
       const CLI::Option* option = command->get_option_no_throw(name);

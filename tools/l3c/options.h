@@ -13,7 +13,8 @@ namespace l3c::tools {
 enum class Layer : uint8_t { kL3, kL2, kL1, kL0 };
 std::string_view LayerName(Layer layer);  // "l3"
 
-enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval, kEGraphRun, kEGraphExtract };
+enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval, kEGraphRun, kEGraphExtract, kRules,
+                           kRulesCheck };
 
 struct Options {
   Verb verb = Verb::kCheck;
@@ -29,6 +30,8 @@ struct Options {
   std::string search = "egraph";              // --search off|greedy|egraph
   std::map<std::string, std::string> force;   // --force ID=LOSER
   std::vector<std::string> without;           // --without NAME
+  std::vector<std::string> rule_files;        // --rules FILE.egg; of rules check: what to check
+  int64_t cases = 200;                        // --cases N
   std::map<std::string, uint64_t> budget;     // --budget work=N, nodes=N, candidates=N
   std::optional<Layer> to;                    // --to LAYER
   std::optional<int64_t> epochs;              // --epochs N

@@ -56,9 +56,16 @@ bool Override(l0::Plan& plan, const RunLength& length) {
                             "edit the control unit's own bounds");
   }
   const int64_t per_epoch = limits->values[1];
+  int64_t steps = length.steps.value_or(0);
+  if (!length.steps && __builtin_mul_overflow(*length.epochs, per_epoch, &steps)) {
+    return EnvironmentError(std::to_string(*length.epochs) + " epochs of " +
+                                std::to_string(per_epoch) +
+                                " steps each are more steps than can be counted",
+                            "take fewer with --epochs, or give --steps");
+  }
   l0::Phase& phase = plan.phases.front();
   phase.epochs = length.epochs.value_or(0);
-  phase.steps = length.steps ? *length.steps : *length.epochs * per_epoch;
+  phase.steps = steps;
   limits->values[0] = phase.steps;
   return true;
 }

@@ -13,6 +13,7 @@
 #include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
+#include "layers/l0/lower/rule_trace.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
 #include "rewrites/rewrites.h"
@@ -91,12 +92,25 @@ class Chooser {
           egraph::LoadProgram(graph_, it->second.text, it->second.path);
       if (!loaded.ok()) return RuleError(loaded.status.ToString());
     }
+    const auto built_in = static_cast<uint32_t>(graph_.rule_count());
+    for (const RuleSource& added : options_.added) {
+      const egraph::ProgramResult loaded = egraph::LoadProgram(graph_, added.text, added.path);
+      if (!loaded.ok()) return RuleError(loaded.status.ToString());
+    }
+    for (uint32_t r = built_in; r < graph_.rule_count(); ++r) traced_.push_back(egraph::RuleId{r});
     if (!graph_.FindRuleset("store").valid() || !graph_.FindRuleset("choose").valid()) {
       return RuleError("the rules declare no rulesets 'store' and 'choose' (kernel_terms.egg)");
     }
     egraph::RunReport report;
-    result_.table = BuildValues(step_, graph_, budget_, report);
+    std::string wrong;
+    std::optional<ValueTable> table = BuildValues(step_, graph_, budget_, report, wrong);
     Account(report);
+    if (!wrong.empty()) return RuleError(std::move(wrong));
+    if (!table) {
+      failure_ = OutOfBudget(report);
+      return std::nullopt;
+    }
+    result_.table = *std::move(table);
     for (const Value& value : result_.table.values) {
       if (tensor::NumElements(value.shape) > 0) continue;
       failure_ =
@@ -126,6 +140,15 @@ class Chooser {
     }
   }
 
+  search::Timeout OutOfBudget(const egraph::RunReport& report) const {
+    std::string hint = "raise the budget of e-graph nodes";
+    if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
+      hint += ", or mend " + graph_.DescribeRule(heaviest[0].rule) + ", which made " +
+              std::to_string(heaviest[0].rows) + " of the " + std::to_string(report.rows) + " rows";
+    }
+    return search::Timeout{report.matches, options_.budget.work, "saturating", std::move(hint)};
+  }
+
   bool Saturate(const char* ruleset) {
     const egraph::RunReport report =
         egraph::RunRuleset(graph_, graph_.FindRuleset(ruleset), budget_);
@@ -135,8 +158,7 @@ class Chooser {
       return false;
     }
     if (report.cut_short()) {
-      failure_ = search::Timeout{report.matches, options_.budget.work, "saturating",
-                                 "raise the budget of e-graph nodes"};
+      failure_ = OutOfBudget(report);
       return false;
     }
     return true;
@@ -389,6 +411,9 @@ class Chooser {
     ReadSelection(view, best, roots);
     Count(view, roots);
     explainer.Explain(search, best, forced, options_.explain, explanation_);
+    if (!traced_.empty()) {
+      TraceRules(graph_, view, best, result_, traced_, explainer, explanation_);
+    }
     explanation_.report.work += search.work();
     result_.selection.seconds = best.dag_cost;
     return std::move(result_);
@@ -583,6 +608,7 @@ class Chooser {
   egraph::Budget budget_;
   std::map<std::string, FunctionId> relations_;
   std::vector<bool> stored_;
+  std::vector<egraph::RuleId> traced_;  // the user's
   uint64_t cheap_ = 0;  // values that could have been kept, see store_facts.h
   std::unique_ptr<DotForms> forms_;
   std::optional<DefinitionNumbers> numbers_;

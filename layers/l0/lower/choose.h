@@ -85,6 +85,7 @@ struct ChooseOptions {
   search::ForcedChoices forced;
   std::string prefix;    // of decision ids: "l0/train"
   bool explain = false;  // fill in the losers: each is an extraction of its own
+  std::vector<RuleSource> added;  // the user's rules, after all others
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
 };
 

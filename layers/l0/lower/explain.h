@@ -47,9 +47,10 @@ class Explainer {
                bool losers, search::Explanation& explanation) const;
 
   std::string ClassName(egraph::ClassRef c) const;
+  std::string Label(egraph::ENodeRef n) const;
+  const std::string& prefix() const { return prefix_; }
 
  private:
-  std::string Label(egraph::ENodeRef n) const;
   std::string RootName(ValueId v) const { return table_.values[v].name; }
   search::CostVector Costs(const egraph::CostVector& cost) const;
 

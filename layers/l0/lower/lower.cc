@@ -591,6 +591,9 @@ search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostM
       choose.prefix = "l0/" + name;
       choose.explain = options.explain;
       choose.numerics = options.numerics;
+      for (const search::AddedRules& added : options.search.rules) {
+        if (added.lowering == "l1->l0") choose.added.push_back({added.file, added.text});
+      }
       std::string rule_error;
       auto chosen = ChooseKernels(*step, costs, options.rules, choose, result.explanation,
                                   result.failure, rule_error);

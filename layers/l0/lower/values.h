@@ -1,26 +1,21 @@
 // The values of a step and the ways to define each: the tensor program after the algebra rules.
 //
-// A step's graph is written into the e-graph as terms of the sort Val, equal terms falling
-// together; rewrites/algebra.egg adds equal definitions. What comes back is a table of values in
-// topological order, each with one or more definitions over earlier values. From here on a value is
-// its number, and the order of the numbers is the order in which kernels are placed (candidates.h).
-//
-//   Val terms: (Input name) (Number x dtype) (Iota shape axis dtype) (Random key shape)
-//              (Add a b) … (Where c a b) (Cast a dtype) (Bitcast a dtype)
-//              (Sum a axes) (Maximum a axes) (Matmul a b)
-//              (Reshape a shape) (Permute a order) (Expand a shape) (Pad a pairs) (Slice a triples)
-//              (Flip a axes) (Gather x index) (ScatterAdd index updates shape)
-//   lists of integers are strings, "128,256"
-//   facts:     (shape v) → string, (dtype v) → string
+// A step's graph is written into the e-graph as terms of the sort Val (value_terms.h), equal terms
+// falling together; rewrites/algebra.egg adds equal definitions. What comes back is a table of
+// values in topological order, each with one or more definitions over earlier values. From here on
+// a value is its number, and the order of the numbers is the order in which kernels are placed
+// (candidates.h).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "egraph/egraph.h"
 #include "egraph/run.h"
 #include "layers/l0/lower/step.h"
+#include "layers/l0/lower/value_terms.h"
 #include "layers/tensor/graph.h"
 
 namespace l3c::l0::lower {
@@ -31,6 +26,7 @@ struct Definition {
   tensor::Op op = tensor::Op::kInput;
   tensor::Attributes attr;
   std::vector<ValueId> inputs;
+  egraph::RuleId rule = egraph::kInitial;  // that wrote it
 };
 
 struct Value {
@@ -54,15 +50,10 @@ bool IsView(tensor::Op op);
 bool IsReduction(tensor::Op op);
 bool IsElementwise(tensor::Op op);
 
-// Declares the sort Val, its constructors, facts and primitives, and the ruleset `algebra`.
-void DeclareValues(egraph::EGraph& graph);
-
 // Encodes, saturates `algebra`, decodes. The algebra rules have been loaded into `graph` already.
-ValueTable BuildValues(const Step& step, egraph::EGraph& graph, const egraph::Budget& budget,
-                       egraph::RunReport& report);
-
-// "128,256" and back.
-std::string JoinInts(const std::vector<int64_t>& ints);
-std::vector<int64_t> SplitInts(const std::string& text);
+// Nothing, and why, when a rule has made what is no tensor, or the budget ended before the rules.
+std::optional<ValueTable> BuildValues(const Step& step, egraph::EGraph& graph,
+                                      const egraph::Budget& budget, egraph::RunReport& report,
+                                      std::string& error);
 
 }  // namespace l3c::l0::lower

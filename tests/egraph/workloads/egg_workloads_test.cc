@@ -413,7 +413,7 @@ TEST(MathBeyond, SharedTermsExtractOnce) {
   const Extractor extractor(view, costs, Objective::Single(0));
   const ClassRef roots[] = {view.ClassOf(graph.FindGlobal("start")->value)};
   ExactSolution details;
-  const Extraction exact = extractor.Exact(roots, {}, {}, &details);
+  const Extraction exact = extractor.Exact(roots, {}, &details);
   EXPECT_EQ(exact.dag_cost, 4);
   EXPECT_EQ(details.lower_bound, 4);
 }
