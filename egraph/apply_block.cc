@@ -30,14 +30,6 @@ bool BlockRunner::Begin(const Rule& rule, std::span<const uint32_t> used, Worker
   return true;
 }
 
-size_t BlockRunner::BytesOfLarge() const {
-  uint32_t arity = 0;
-  for (const Action& action : rule_->actions) {
-    arity = std::max(arity, static_cast<uint32_t>(action.args.size()));
-  }
-  return BulkInsert::BytesFor(kLarge, arity) + rule_->slot_sorts.size() * kLarge * sizeof(uint32_t);
-}
-
 template <typename Fn>
 void BlockRunner::ForPieces(Fn&& fn) {
   constexpr uint32_t kPiece = BulkInsert::kPiece;

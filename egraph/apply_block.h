@@ -34,8 +34,6 @@ class BlockRunner {
   bool Begin(const Rule& rule, std::span<const uint32_t> used, WorkerPool* pool);
   // New rows that one match can add, at most.
   uint32_t RowsPerMatch() const { return static_cast<uint32_t>(rule_->actions.size()); }
-  // What a large block takes while it is applied, beside the graph.
-  size_t BytesOfLarge() const;
 
   // Adds matches to the block, whose values lie one after the other and stay there until Apply().
   void Take(const uint32_t* values, uint32_t count);

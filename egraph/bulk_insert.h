@@ -55,11 +55,6 @@ class BulkInsert {
   uint32_t RowOutput(uint32_t entry) const { return row_outputs_[entry]; }
   uint32_t new_rows() const { return new_rows_; }
 
-  // What Begin() takes for so many entries of that many arguments, at most.
-  static size_t BytesFor(uint32_t count, uint32_t arity) {
-    return size_t{count} * (sizeof(uint32_t) * (arity + 10) + 1);
-  }
-
   // Table::Reserve() on several threads.
   static void Reserve(Table& table, uint32_t rows, WorkerPool* pool);
 

@@ -384,14 +384,15 @@ bool JoinRun::Emit(uint32_t number) {
     return false;
   }
   MatchBuffer& buffer = found_[leaf.number];
+  const uint64_t bytes = buffer.bytes();
   uint32_t* record = buffer.Append(leaf.output_count, arena_);
+  bytes_ += buffer.bytes() - bytes;
   const Operand* output = forest_.outputs_.data() + leaf.first_output;
   const uint32_t* slots = slots_.data();
   for (const Operand* end = output + leaf.output_count; output != end; ++output, ++record) {
     *record = output->is_constant ? output->bits : slots[output->bits];
   }
   if (buffer.count() >= leaf.stop_at) Close(number);
-  bytes_ += leaf.output_count * sizeof(uint32_t);
   ++matches_;
   return matches_ % kMatchesPerLook != 0 || Flush();
 }

@@ -25,6 +25,8 @@ class MatchBuffer {
     return std::exchange(next_, next_ + width);
   }
   uint64_t count() const { return count_; }
+  // Of the memory that was taken, room for more included.
+  uint64_t bytes() const { return bytes_; }
   size_t segment_count() const { return segments_.size(); }
   // A whole number of records.
   std::span<const uint32_t> segment(size_t i) const {
@@ -34,7 +36,7 @@ class MatchBuffer {
   }
   // Forgets the records, before the memory that they are in goes.
   void Clear() {
-    count_ = 0;
+    count_ = bytes_ = 0;
     segments_.clear();
     next_ = end_ = nullptr;
   }
@@ -56,11 +58,13 @@ class MatchBuffer {
     }
     size = std::max(size, width);
     segments_.push_back({arena.Take(size), size, 0});
+    bytes_ += size * sizeof(uint32_t);
     next_ = segments_.back().values;
     end_ = next_ + size;
   }
 
   uint64_t count_ = 0;
+  uint64_t bytes_ = 0;
   uint32_t* next_ = nullptr;  // in the last segment
   uint32_t* end_ = nullptr;
   std::vector<Segment> segments_;

@@ -20,6 +20,8 @@ constexpr uint64_t kMinBlock = 16;
 // In a graph with fewer rows, large blocks and several threads gain nothing, and what they take
 // would count.
 constexpr uint64_t kMinShared = 65536;
+// What large blocks of rules and of rebuilds take beside the graph, and threads to begin with.
+constexpr size_t kSharedRoom = size_t{3} << 19;
 
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
@@ -231,12 +233,11 @@ class Engine {
     limits.deadline = deadline_;
     limits.threads = budget_.threads;
     const SearchMeter::Stop stop = search_.Run(limits);
-    match_bytes_ = 0;
+    match_bytes_ = search_.MatchBytes();
     size_t matched = 0;
     for (const Found& found : found_) {
       const KeptSlots& kept = search_.Kept(found.rule);
       uint64_t count = search_.Count(found.number);
-      match_bytes_ += count * kept.slots.size() * sizeof(uint32_t);
       if (kept.alike) count = std::min<uint64_t>(count, 1);
       matches_ += count;
       RuleHistory& history = graph_.histories_[found.rule.index];
@@ -279,6 +280,7 @@ class Engine {
 
   // The costly limit that `growth`, which is about to be allocated, would pass, or time has.
   std::optional<StopReason> CostlyLimit(size_t growth) const {
+    if (graph_.RowCount() >= kMinShared) growth += kSharedRoom;
     if (graph_.Bytes() + match_bytes_ + growth > budget_.max_bytes) return StopReason::kByteLimit;
     if (deadline_ && Clock::now() > *deadline_) return StopReason::kTimeLimit;
     return std::nullopt;
@@ -317,7 +319,7 @@ class Engine {
     };
     constexpr uint32_t kLarge = BlockRunner::kLarge;
     if (left >= kLarge && graph_.RowCount() >= kMinShared && has_room(kLarge) &&
-        !CostlyLimit(Growth(rule, kLarge) + blocks_.BytesOfLarge())) {
+        !CostlyLimit(Growth(rule, kLarge))) {
       return kLarge;
     }
     const uint64_t count =

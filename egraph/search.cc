@@ -229,6 +229,12 @@ uint64_t RuleSearch::Count(size_t i) const {
   return count;
 }
 
+uint64_t RuleSearch::MatchBytes() const {
+  uint64_t bytes = 0;
+  for (const MatchBuffer& buffer : cache_.buffers_) bytes += buffer.bytes();
+  return bytes;
+}
+
 std::optional<bool> RuleSearch::HasMatch(const Query& query, bool subsumed_too,
                                          std::optional<SearchMeter::Clock::time_point> deadline) {
   Begin();

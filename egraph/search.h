@@ -80,6 +80,8 @@ class RuleSearch {
   uint64_t work() const { return work_; }
   // What was found for the rule added as number `i`, in order.
   uint64_t Count(size_t i) const;
+  // The memory that all of it takes.
+  uint64_t MatchBytes() const;
   // Calls `fn(span)` for runs of matches, their values side by side, until it gives false.
   template <typename Fn>
   bool ForEachRun(size_t i, Fn&& fn) const;

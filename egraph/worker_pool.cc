@@ -5,11 +5,15 @@
 namespace l3c::egraph {
 namespace {
 
-// Looks at the state before a thread sleeps, or gives its processor to others: some hundreds of
-// microseconds, a few times what it takes to be woken.
+// Looks at the state before a thread sleeps: some hundreds of microseconds, a few times what it
+// takes to be woken.
 constexpr uint32_t kLooks = 16384;
 
-inline void Pause() {
+// What is waited for may be another thread of this processor.
+constexpr uint32_t kLooksPerYield = 64;
+
+inline void Wait(uint32_t looks) {
+  if (looks % kLooksPerYield == kLooksPerYield - 1) std::this_thread::yield();
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
@@ -61,12 +65,8 @@ void WorkerPool::Run(const std::function<void(uint32_t)>& body) {
   }
   CallBody(0);
   state_.fetch_and(~kOpen);
-  for (uint32_t looks = 0; InsideOf(state_.load(std::memory_order_acquire)) != 0;) {
-    if (++looks < kLooks) {
-      Pause();
-    } else {
-      std::this_thread::yield();
-    }
+  for (uint32_t looks = 0; InsideOf(state_.load(std::memory_order_acquire)) != 0; ++looks) {
+    Wait(looks);
   }
   body_ = nullptr;
   const std::lock_guard lock(mutex_);
@@ -80,7 +80,7 @@ bool WorkerPool::AwaitLoop(uint32_t seen) {
   };
   for (uint32_t looks = 0; !ready(); ++looks) {
     if (looks < kLooks) {
-      Pause();
+      Wait(looks);
       continue;
     }
     std::unique_lock lock(mutex_);
