@@ -380,6 +380,10 @@ ProofBuilder::Ref ProofBuilder::Congruence(Ref base, Claim claim, FunctionId f,
 ProofBuilder::Ref ProofBuilder::Container(SortId sort, Value x, Value y, uint32_t t) {
   const Sort& s = graph_.sort(sort);
   if (!s.moves) return Fail("two values that were taken for equal are not");
+  // Containers may share what they hold many times over.
+  if (collecting_ && !collected_containers_.insert({sort.index, x.bits, y.bits, t}).second) {
+    return Ref{0, false};
+  }
   const std::vector<Value> from = Copy(bank_.terms().Elements(x));
   std::vector<Value> to = Copy(bank_.terms().Elements(y));
   std::vector<Ref> premises;

@@ -5,6 +5,7 @@
 // the latest, to write the steps down, when all that it needs has been written.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "egraph/egraph.h"
 #include "egraph/proof.h"
 #include "egraph/proof_index.h"
@@ -118,6 +120,8 @@ class ProofBuilder {
   uint32_t limit_ = 0;   // records from here on may not be used
   std::priority_queue<uint32_t> wanted_;
   std::vector<uint32_t> collected_;  // times, latest first
+  // Pairs whose elements have been related, by sort, values and time.
+  absl::flat_hash_set<std::array<uint32_t, 4>> collected_containers_;
   absl::flat_hash_map<uint32_t, Ref> events_;
   std::vector<Draft> drafts_;
   absl::flat_hash_map<std::vector<uint32_t>, uint32_t> by_claim_;

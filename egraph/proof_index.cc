@@ -101,6 +101,13 @@ void ProofIndex::HashRows() {
 }
 
 std::optional<Value> ProofIndex::CanonicalAt(SortId sort, Value container, uint32_t t) {
+  CanonicalParts known;
+  return CanonicalAt(sort, container, t, &known);
+}
+
+std::optional<Value> ProofIndex::CanonicalAt(SortId sort, Value container, uint32_t t,
+                                             CanonicalParts* known) {
+  if (const auto it = known->find(container.bits); it != known->end()) return it->second;
   const std::span<const Value> elements = bank_.terms().Elements(container);
   std::vector<Value> named(elements.begin(), elements.end());
   for (size_t i = 0; i < named.size(); ++i) {
@@ -111,12 +118,14 @@ std::optional<Value> ProofIndex::CanonicalAt(SortId sort, Value container, uint3
       if (!node) return std::nullopt;
       named[i] = bank_.OfNode(FindAt(*node, t));
     } else if (s.moves) {
-      const std::optional<Value> inner = CanonicalAt(element, named[i], t);
+      const std::optional<Value> inner = CanonicalAt(element, named[i], t, known);
       if (!inner) return std::nullopt;
       named[i] = *inner;
     }
   }
-  return bank_.terms().Container(sort, std::move(named));
+  const Value canonical = bank_.terms().Container(sort, std::move(named));
+  if (bank_.terms().ContainerDepth(container) > 1) known->emplace(container.bits, canonical);
+  return canonical;
 }
 
 bool ProofIndex::SameAt(SortId sort, Value x, Value y, uint32_t t) {

@@ -58,6 +58,10 @@ class ProofIndex {
   bool FinalName(SortId sort, Value term, uint32_t t, uint32_t* name);
   uint64_t Hash(FunctionId f, std::span<const uint32_t> names) const;
   std::optional<Value> CanonicalAt(SortId sort, Value container, uint32_t t);
+  // Containers may share what they hold many times over: those that hold containers are looked at
+  // once.
+  using CanonicalParts = absl::flat_hash_map<uint32_t, Value>;  // by container
+  std::optional<Value> CanonicalAt(SortId sort, Value container, uint32_t t, CanonicalParts* known);
   bool AllSame(FunctionId f, std::span<const Value> x, std::span<const Value> y, uint32_t t);
   // The nodes f(args) at time t, those with most arguments alike first.
   std::vector<uint32_t> Congruent(Value term, uint32_t t);

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+
 namespace l3c::egraph {
 
 TermBank::TermBank(const EGraph& graph) : graph_(graph) {
@@ -59,11 +61,12 @@ Value TermBank::OfNode(uint32_t node) {
     const ProofLog::Node& record = log.nodes()[n];
     const Function& f = graph_.function(record.function);
     const size_t before = pending.size();
+    absl::flat_hash_set<uint32_t> seen;  // containers, which may share what they hold
     const auto need = [&](auto&& self, SortId sort, Value v) -> void {
       if (graph_.sort(sort).is_equality) {
         const uint32_t child = log.class_nodes()[v.bits];
         if (node_terms_[child] == Value::kNone) pending.push_back(child);
-      } else if (graph_.sort(sort).moves) {
+      } else if (graph_.sort(sort).moves && seen.insert(v.bits).second) {
         const std::span<const Value> elements = graph_.Elements(v);
         for (size_t i = 0; i < elements.size(); ++i) {
           self(self, graph_.ElementSort(sort, elements, i), elements[i]);
@@ -91,12 +94,17 @@ Value TermBank::OfValue(SortId sort, Value v) {
   const Sort& s = graph_.sort(sort);
   if (s.is_equality) return OfNode(graph_.proof_log()->class_nodes()[v.bits]);
   if (!s.moves) return v;
+  if (const auto it = container_terms_.find(v.bits); it != container_terms_.end()) {
+    return it->second;
+  }
   const std::span<const Value> elements = graph_.Elements(v);
   std::vector<Value> terms;
   for (size_t i = 0; i < elements.size(); ++i) {
     terms.push_back(OfValue(graph_.ElementSort(sort, elements, i), elements[i]));
   }
-  return bank_.Container(sort, std::move(terms));
+  const Value term = bank_.Container(sort, std::move(terms));
+  if (graph_.ContainerDepth(v) > 1) container_terms_.emplace(v.bits, term);
+  return term;
 }
 
 std::optional<Value> TermBank::Evaluate(uint32_t primitive, std::span<const Value> args) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "egraph/egraph.h"
 #include "egraph/rule.h"
 
@@ -105,6 +106,8 @@ class TermBank {
   std::vector<Value> args_;
   std::vector<uint32_t> node_terms_;  // by node, Value::kNone where not known yet
   std::vector<uint32_t> term_nodes_;  // by term, as far as known
+  // Of containers that hold containers: these may share what they hold many times over.
+  absl::flat_hash_map<uint32_t, Value> container_terms_;  // by value of the graph
 };
 
 // A literal or container of the bank, or a call one level deep, as the text language writes it.

@@ -1,7 +1,7 @@
 #include "layers/rules/rule_file.h"
 
 #include <algorithm>
-#include <filesystem>
+#include <set>
 
 #include "egraph/program.h"
 #include "egraph/text/sexp.h"
@@ -48,18 +48,44 @@ std::span<const std::string_view> TermFiles(Lowering lowering) {
   return {};
 }
 
+std::set<std::string, std::less<>> SortsOf(std::string_view text) {
+  std::set<std::string, std::less<>> sorts;
+  Document document;
+  if (!document.Read(text)) return sorts;
+  for (uint32_t n : document.top_level()) {
+    if (!document.IsList(n) || document.node(n).child_count < 2) continue;
+    const std::string_view head = document.Text(document.child(n, 0));
+    if (head == "sort" || head == "datatype") {
+      sorts.emplace(document.Text(document.child(n, 1)));
+    }
+  }
+  return sorts;
+}
+
+// Whether both texts declare a sort of the same name.
+bool DeclaresSortOf(std::string_view text, std::string_view terms) {
+  const auto sorts = SortsOf(text);
+  if (sorts.empty()) return false;
+  const auto others = SortsOf(terms);
+  return std::any_of(sorts.begin(), sorts.end(),
+                     [&](const std::string& sort) { return others.contains(sort); });
+}
+
+const rewrites::RuleFile* TermFile(std::string_view name) {
+  for (const rewrites::RuleFile& file : rewrites::All()) {
+    if (file.name == name) return &file;
+  }
+  return nullptr;
+}
+
 // Loads the terms, then the file; the first error of the file.
 egraph::ProgramStatus LoadInto(egraph::EGraph& graph, Lowering lowering, std::string_view name,
                                std::string_view text) {
   graph.set_numerics(egraph::Numerics::kFast);
   if (lowering == Lowering::kKernels) l0::lower::DeclareValues(graph);
   for (std::string_view terms : TermFiles(lowering)) {
-    const rewrites::RuleFile* file = nullptr;
-    for (const rewrites::RuleFile& f : rewrites::All()) {
-      if (f.name == terms) file = &f;
-    }
-    // An edited copy of that file stands in for it.
-    if (file == nullptr || std::filesystem::path(name).stem() == terms) continue;
+    const rewrites::RuleFile* file = TermFile(terms);
+    if (file == nullptr || DeclaresSortOf(text, file->text)) continue;
     const egraph::ProgramResult loaded = egraph::LoadProgram(graph, file->text, file->path);
     if (!loaded.ok()) return loaded.status;
   }
@@ -189,6 +215,10 @@ class Reader {
         ++end;
       Error({at, std::max(end, at + 1)}, Kind::kConsistency, status.message);
       return false;
+    }
+    for (std::string_view terms : TermFiles(*file_.lowering)) {
+      const rewrites::RuleFile* file = TermFile(terms);
+      file_.stands_in |= file != nullptr && DeclaresSortOf(file_.text, file->text);
     }
     for (uint32_t r = 0; r < graph.rule_count(); ++r) {
       const egraph::Rule& rule = graph.rule(egraph::RuleId{r});

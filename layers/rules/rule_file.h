@@ -41,6 +41,9 @@ struct RuleFile {
   // Nothing for a file of declarations alone.
   std::optional<Lowering> lowering;
   std::vector<RuleInfo> rules;  // in the order of the file
+  // It declares the terms of its lowering itself: an edited copy of the built-in file that does,
+  // in whose place it is read.
+  bool stands_in = false;
 };
 
 // Reads a file and tries it on a graph of its lowering. Nothing after an error.

@@ -97,7 +97,8 @@ void RenderSnippet(const SourceFile& source, Span span, const std::string& label
                    const char* underline_color, const Colors& colors, std::string& out) {
   const LineColumn begin = source.Position(span.begin);
   const std::string_view line = source.Line(begin.line);
-  const size_t from = std::min<size_t>(begin.column - 1, line.size());
+  const auto line_begin = static_cast<size_t>(line.data() - source.text().data());
+  const size_t from = std::min<size_t>(span.begin - line_begin, line.size());
   const size_t to = std::min<size_t>(line.size(), from + (span.end - span.begin));
 
   size_t first = from > kContext ? from - kContext : 0;

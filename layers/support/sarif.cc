@@ -31,22 +31,13 @@ const char* Description(Kind kind) {
   return "";
 }
 
-// SARIF counts columns in code points (columnKind below); a SourceFile counts bytes.
-Json Place(const SourceFile& source, uint32_t offset) {
-  const LineColumn place = source.Position(offset);
-  const std::string_view before = source.Line(place.line).substr(0, place.column - 1);
-  uint32_t column = 1;
-  for (char c : before) column += (static_cast<unsigned char>(c) & 0xC0) != 0x80;
-  return Json::array({place.line, column});
-}
-
 Json Location(const SourceFile& source, Span span) {
   Json location;
   location["artifactLocation"]["uri"] = source.name();
   if (span.known()) {
-    const Json begin = Place(source, span.begin), end = Place(source, span.end);
-    location["region"] = {{"startLine", begin[0]},    {"startColumn", begin[1]},
-                          {"endLine", end[0]},        {"endColumn", end[1]},
+    const LineColumn begin = source.Position(span.begin), end = source.Position(span.end);
+    location["region"] = {{"startLine", begin.line},  {"startColumn", begin.column},
+                          {"endLine", end.line},      {"endColumn", end.column},
                           {"byteOffset", span.begin}, {"byteLength", span.end - span.begin}};
   }
   return {{"physicalLocation", location}};

@@ -15,6 +15,9 @@ namespace l3c::support {
 
 SourceFile::SourceFile(std::string name, std::string text)
     : name_(std::move(name)), text_(std::move(text)) {
+  // Some editors begin a file with a byte order mark, which is no part of its text.
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text_.starts_with(kByteOrderMark)) text_.erase(0, kByteOrderMark.size());
   line_starts_.push_back(0);
   // Offsets are 32 bits wide; what lies past the bound is refused by whoever parses the text.
   const size_t indexed = std::min(text_.size(), kMaxBytes + 1);
@@ -60,7 +63,12 @@ std::string_view SourceFile::Slice(Span span) const {
 LineColumn SourceFile::Position(uint32_t offset) const {
   const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
   const size_t line = static_cast<size_t>(after - line_starts_.begin());
-  return {static_cast<uint32_t>(line), offset - line_starts_[line - 1] + 1};
+  const std::string_view before =
+      std::string_view(text_).substr(line_starts_[line - 1], offset - line_starts_[line - 1]);
+  const auto characters = std::count_if(before.begin(), before.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  });
+  return {static_cast<uint32_t>(line), static_cast<uint32_t>(characters) + 1};
 }
 
 std::string_view SourceFile::Line(uint32_t line) const {

@@ -22,7 +22,7 @@ struct Span {
   bool known() const { return end > begin; }
 };
 
-// 1-based line and column; a column counts bytes, as compilers' output does.
+// 1-based line and column; a column counts characters (code points), a tab as one.
 struct LineColumn {
   uint32_t line = 1;
   uint32_t column = 1;

@@ -114,6 +114,17 @@ class EGraph(L3cTest):
                 self.assertIn(why, result.err)
         self.assertIn("is larger than", self.l3c("egraph", "run", "/dev/zero", code=1).err)
 
+    def test_programs_print_what_egglog_prints(self):
+        """Recorded by bench/peer_scripts/egglog_outputs.py."""
+        folder = ROOT / "tests" / "egraph" / "egglog_programs"
+        programs = sorted(folder.glob("*.egg"))
+        self.assertGreaterEqual(len(programs), 30)
+        for program in programs:
+            with self.subTest(program.name):
+                refused = program.read_text().startswith("; Refused")
+                done = self.l3c("egraph", "run", program.name, cwd=folder, code=int(refused))
+                self.assertEqual(done.out, program.with_suffix(".out").read_text())
+
     def test_examples_print_what_lies_beside_them(self):
         examples = sorted((ROOT / "examples" / "egraph").glob("*.egg"))
         self.assertGreaterEqual(len(examples), 4)

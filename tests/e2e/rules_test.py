@@ -113,6 +113,19 @@ class Rules(L3cTest):
             done = self.l3c("lower", MNIST, "--to", "l0", "--synthetic", "--rules", wrong, code=1)
             self.assertIn("does not hold", done.err, text)
 
+    def test_an_edited_copy_is_checked_and_not_added(self):
+        copy = self.write("copy.egg", (ROOT / "rewrites/placement.egg").read_text() + "; edited\n")
+        self.assertIn("6 hold", self.l3c("rules", "check", copy).out)
+        done = self.l3c("lower", MNIST, "--to", "l0", "--synthetic", "--rules", copy, code=1)
+        self.assertIn("declares the terms of l2->l1 anew", done.err)
+        both = [
+            self.write(name, "(relation mine (i64))\n(rule ((Width w)) ((mine w)) :ruleset l3_to_l2)\n")
+            for name in ("one.egg", "two.egg")
+        ]
+        done = self.l3c("lower", MNIST, "--to", "l2", "--rules", both[0], "--rules", both[1], code=1)
+        self.assertIn("two.egg: error[consistency]: line 1: ", done.err)
+        self.assertIn("'mine' is declared already by another file of --rules", done.err)
+
     def test_tutorial(self):
         page = (ROOT / "docs/tutorials/rules.md").read_text()
         (self.dir / "examples").symlink_to(ROOT / "examples")

@@ -209,6 +209,32 @@ TEST(Prove, ChecksAreProvenOnRequest) {
   EXPECT_TRUE(result.unproven_checks.empty()) << result.unproven_checks[0];
 }
 
+TEST(Prove, ContainersThatShareAreLookedAtOnce) {
+  // Each vector holds the one before twice: as a tree the last has 2^50 leaves.
+  std::string text = "(datatype T (A) (B) (G T))\n(sort V0 (Vec T))\n";
+  std::string same = "(vec-of (A) (A))", other = "(vec-of (B) (A))";
+  text += "(let $v0 " + same + ")\n(let $w0 " + other + ")\n";
+  for (int i = 1; i < 50; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    text += "(sort V" + n + " (Vec V" + before + "))\n";
+    for (const char* name : {"$v", "$w"}) {
+      text += "(let " + (name + n) + " (vec-of " + (name + before) + " " + (name + before) + "))\n";
+    }
+  }
+  text +=
+      "(constructor Of (V49) T)\n(let $x (Of $v49))\n(let $y (Of $w49))\n"
+      "(rewrite (B) (A))\n(run 1)\n(check (= $x $y))\n(check (= $x (Of v)))\n(prove (= $x $y))";
+  EGraph graph;
+  graph.EnableProofs({.redundant = true});
+  ProgramOptions options;
+  options.prove_checks = true;
+  const ProgramResult result = LoadProgram(graph, text, "c.egg", options);
+  ASSERT_TRUE(result.ok()) << result.status.ToString();
+  EXPECT_EQ(result.proven_checks, 2u);
+  EXPECT_TRUE(result.unproven_checks.empty()) << result.unproven_checks[0];
+  EXPECT_LT(result.output().size(), 100'000u);
+}
+
 TEST(Prove, LiteralsOfAllSorts) {
   EGraph graph;
   graph.EnableProofs();

@@ -127,12 +127,12 @@ int Rules(const Options& options) {
       const rules::Ruleset& known = *rules::FindRuleset(ruleset);
       if (options.json) {
         PrintJsonLine({{"event", "ruleset"},
-                           {"file", file->name},
-                           {"ruleset", ruleset},
-                           {"lowering", LoweringName(known.lowering)},
-                           {"rules", total},
-                           {"numerics", classes},
-                           {"meaning", known.meaning}});
+                       {"file", file->name},
+                       {"ruleset", ruleset},
+                       {"lowering", LoweringName(known.lowering)},
+                       {"rules", total},
+                       {"numerics", classes},
+                       {"meaning", known.meaning}});
       } else {
         std::cout << std::left << std::setw(static_cast<int>(width) + 2) << file->name
                   << std::setw(11) << ruleset << std::setw(8) << LoweringName(known.lowering)
@@ -186,10 +186,10 @@ int RulesCheck(const Options& options) {
   const bool ok = readable && failed == 0;
   if (options.json) {
     PrintJsonLine({{"event", "done"},
-                       {"ok", ok},
-                       {"holds", tested},
-                       {"fails", failed},
-                       {"untested", untested}});
+                   {"ok", ok},
+                   {"holds", tested},
+                   {"fails", failed},
+                   {"untested", untested}});
   } else if (readable) {
     std::cout << tested << " hold, " << failed << " fail, " << untested << " not tested\n";
   }

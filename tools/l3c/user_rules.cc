@@ -1,9 +1,11 @@
 #include "tools/l3c/user_rules.h"
 
 #include <iostream>
+#include <map>
 #include <set>
 #include <string>
 
+#include "egraph/program.h"
 #include "layers/rules/check.h"
 #include "layers/support/source.h"
 #include "tools/l3c/json_lines.h"
@@ -13,6 +15,7 @@ namespace l3c::tools {
 std::optional<std::vector<search::AddedRules>> ReadUserRules(const Options& options) {
   std::vector<search::AddedRules> added;
   std::set<std::string> names;
+  std::map<rules::Lowering, egraph::EGraph> together;  // files that will be loaded into one graph
   for (const std::string& name : options.rule_files) {
     if (!names.insert(name).second) continue;
     support::Diagnostics diagnostics;
@@ -30,14 +33,36 @@ std::optional<std::vector<search::AddedRules>> ReadUserRules(const Options& opti
           .Fix("docs/rules.md says what a rule file holds");
       return fail();
     }
+    if (file->stands_in) {
+      diagnostics
+          .Error(support::Kind::kConsistency, {},
+                 "'" + name + "' declares the terms of " +
+                     std::string(LoweringName(*file->lowering)) + " anew, which are built in")
+          .Fix("keep the rules of your own alone; --rules adds them to the built-in ones");
+      return fail();
+    }
+    if (const auto [it, first] = together.try_emplace(*file->lowering); first) {
+      it->second = rules::NewGraph(*file);
+    } else {
+      const egraph::ProgramStatus status =
+          egraph::LoadProgram(it->second, file->text, file->name).status;
+      if (!status.ok) {
+        diagnostics
+            .Error(support::Kind::kConsistency, {},
+                   "line " + std::to_string(status.line) + ": " + status.message +
+                       " by another file of --rules")
+            .Fix("rename one of them, or put the files together");
+        return fail();
+      }
+    }
     rules::CheckOptions check;
     check.numerics = *egraph::ParseNumerics(options.numerics);
     const rules::CheckReport report = rules::CheckRules(*file, check);
     for (const rules::RuleVerdict& verdict : report.rules) {
       if (!verdict.grows.empty()) {
-        std::cerr << "warning: " << name << ":"
-                  << source->Position(verdict.rule.span.begin).line << ": the rule '"
-                  << verdict.rule.name << "' has no end: " << verdict.grows << "\n";
+        std::cerr << "warning: " << name << ":" << source->Position(verdict.rule.span.begin).line
+                  << ": the rule '" << verdict.rule.name << "' has no end: " << verdict.grows
+                  << "\n";
       }
       if (verdict.kind != rules::RuleVerdict::Kind::kUntested) continue;
       // What the algebra makes is looked at again when it is lowered; other answers are not.

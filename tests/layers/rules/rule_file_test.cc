@@ -82,6 +82,19 @@ TEST(RuleFile, BadOnesAreRefusedAtTheirPlace) {
   }
 }
 
+TEST(RuleFile, AnEditedCopyStandsInForTheBuiltInFile) {
+  const auto read = [](const std::string& text) {
+    const support::SourceFile source("r.egg", text);
+    support::Diagnostics diagnostics;
+    const auto file = ReadRuleFile(source, diagnostics);
+    EXPECT_TRUE(file) << diagnostics.Render(false);
+    return file && file->stands_in;
+  };
+  EXPECT_TRUE(read(std::string(rewrites::Find("lower_l3_l2")->text) + "; edited\n"));
+  EXPECT_TRUE(read(std::string(rewrites::Find("placement")->text) + "; edited\n"));
+  EXPECT_FALSE(read(std::string(rewrites::Find("fusion")->text) + "; edited\n"));
+}
+
 TEST(RuleFile, AFileOfDeclarationsHasNoRules) {
   const support::SourceFile source("r.egg", "(sort S)\n");
   support::Diagnostics diagnostics;

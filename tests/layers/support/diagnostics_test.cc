@@ -32,6 +32,20 @@ TEST(SourceFileTest, LinesAndColumns) {
   EXPECT_EQ(source.Slice({100, 200}), "");
 }
 
+TEST(SourceFileTest, ColumnsCountCharacters) {
+  const SourceFile source("t", "a\n\tä漢😀x");
+  const auto x = static_cast<uint32_t>(source.text().find('x'));
+  EXPECT_EQ(source.Position(x).line, 2u);
+  EXPECT_EQ(source.Position(x).column, 5u);
+}
+
+TEST(SourceFileTest, AByteOrderMarkIsNoText) {
+  const SourceFile source("t", "\xEF\xBB\xBF# l3c");
+  EXPECT_EQ(source.text(), "# l3c");
+  EXPECT_EQ(source.Position(2).column, 3u);
+  EXPECT_EQ(SourceFile("t", "\xEF\xBB").text(), "\xEF\xBB");
+}
+
 TEST(SourceFileTest, ReadReportsWhy) {
   Diagnostics diagnostics;
   EXPECT_FALSE(SourceFile::Read("/nonexistent/x.l3", diagnostics).has_value());
@@ -83,7 +97,7 @@ TEST(DiagnosticsTest, TabsWideCharactersAndControlsKeepTheCaretInPlace) {
   Diagnostics diagnostics(&source);
   diagnostics.Error(Kind::kSyntax, Find(source, "bad"), "m");
   EXPECT_EQ(diagnostics.Render(false),
-            "t:1:10: error[syntax]: m\n"
+            "t:1:7: error[syntax]: m\n"
             "     1 |     ä漢<01>x bad\n"
             "       |              ^~~\n");
 }
