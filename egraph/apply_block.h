@@ -4,48 +4,67 @@
 // waits for memory. The actions of most rules only add e-nodes and unite classes, and the graph
 // that they lead to is the same, up to the names of new classes, in whatever order they happen. So
 // they are carried out action by action over a block of matches: the lookups of one action know
-// nothing of each other, and their waits overlap.
+// nothing of each other, and their waits overlap. In a large block, several threads share them
+// (bulk_insert.h); what comes out is the same for any number of threads.
+//
+// What an action unites is united when it has been carried out for the whole block.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "egraph/bulk_insert.h"
 #include "egraph/egraph.h"
 #include "egraph/rule.h"
+#include "egraph/worker_pool.h"
 
 namespace l3c::egraph {
 
 class BlockRunner {
  public:
-  static constexpr uint32_t kMatches = 64;  // of a block, at most
+  static constexpr uint32_t kSmall = 64;    // matches of a block
+  static constexpr uint32_t kLarge = 8192;  // of one that threads share
 
   explicit BlockRunner(EGraph& graph) : graph_(graph) {}
 
-  // Prepares for the matches of `rule`. False when its actions are none that may be carried out in
-  // blocks, or when proofs ask which match did what.
-  bool Begin(const Rule& rule);
+  // Prepares for the matches of `rule`, of which there are the values of the slots `used`, in
+  // order. False when its actions are none that may be carried out in blocks, or when proofs ask
+  // which match did what. `pool` may be null: one thread.
+  bool Begin(const Rule& rule, std::span<const uint32_t> used, WorkerPool* pool);
   // New rows that one match can add, at most.
   uint32_t RowsPerMatch() const { return static_cast<uint32_t>(rule_->actions.size()); }
-  // Carries out the actions on behalf of graph.current_rule() for `count` matches, which lie one
-  // after the other in `values`: of each the slots `used`, in order.
-  void Apply(const uint32_t* values, uint32_t count, std::span<const uint32_t> used);
+
+  // Adds matches to the block, whose values lie one after the other and stay there until Apply().
+  void Take(const uint32_t* values, uint32_t count);
+  uint32_t taken() const { return count_; }
+  // Carries out the actions on behalf of graph.current_rule() for the matches that were taken, and
+  // empties the block.
+  void Apply();
 
  private:
-  using Column = uint32_t[kMatches];
+  struct Run {
+    const uint32_t* values;
+    uint32_t end;  // of its matches, in the block
+  };
 
-  void MakeCanonical(const Operand& operand, uint32_t count);
-  void Add(const Action& action, uint32_t count);
-  void AddAs(const Action& action, uint32_t count);
-  // Fills args_, hashes_ and slots_ for an action on `table`, and has its rows fetched.
-  void Fetch(Table& table, const Action& action, uint32_t count);
+  uint32_t* Column(uint32_t slot) { return columns_.data() + size_t{slot} * count_; }
+  // Calls `fn(from, to)` for pieces of the block, on any thread.
+  template <typename Fn>
+  void ForPieces(Fn&& fn);
+  void Load(uint32_t from, uint32_t to);
+  void MakeCanonical(const Operand& operand, uint32_t from, uint32_t to);
+  void Insert(const Action& action, bool united);
+  void Unite(const Action& action);
 
   EGraph& graph_;
   const Rule* rule_ = nullptr;
-  std::vector<uint32_t> columns_;  // by slot: kMatches values
-  std::vector<uint32_t> args_;     // by match: the arguments of the action at hand
-  Column hashes_;
-  Column slots_;
+  std::span<const uint32_t> used_;
+  WorkerPool* pool_ = nullptr;
+  std::vector<Run> runs_;
+  uint32_t count_ = 0;
+  std::vector<uint32_t> columns_;  // by slot: a value for each match
+  BulkInsert bulk_;
 };
 
 }  // namespace l3c::egraph

@@ -16,14 +16,6 @@ namespace {
 constexpr int64_t kMaxInlineInt = (int64_t{1} << 30) - 1;
 constexpr int64_t kMinInlineInt = -(int64_t{1} << 30);
 
-// A rebuilt table is compacted when more than half of its rows are dead and it is worth the pass.
-constexpr uint32_t kMinDeadToCompact = 256;
-
-// Rounds of a rebuild that scan all rows before lookups are considered, and how many rows a scan
-// passes in the time of one lookup.
-constexpr uint32_t kScannedRounds = 10;
-constexpr size_t kScanPerLookup = 32;
-
 // One level of a value as text, but for containers whose elements are written out: these may share
 // what they hold many times over, so no more is added than `max_bytes` and one literal.
 void AppendValue(const EGraph& graph, SortId sort, Value v, size_t max_bytes, std::string* text) {
@@ -368,6 +360,11 @@ Value EGraph::NewClass(SortId sort) {
   return Value{id};
 }
 
+void EGraph::NewClasses(SortId sort, uint32_t count) {
+  union_find_.AddMany(count);
+  class_sorts_.resize(union_find_.size(), sort.index);
+}
+
 void EGraph::Canonicalize(const Function& f, std::span<const Value> args, uint32_t* out) const {
   assert(args.size() == f.inputs.size());
   for (size_t i = 0; i < args.size(); ++i) {
@@ -616,172 +613,6 @@ bool EGraph::UnionNow(Value a, Value b, RuleId rule) {
   return true;
 }
 
-// Puts a row with a stale class back with canonical ones, where it may meet an equal row: their
-// outputs merge.
-void EGraph::RebuildRow(FunctionId id, uint32_t row) {
-  const Function& f = functions_[id.index];
-  Table& table = tables_[id.index];
-  const uint32_t* cells = table.Cells(row);
-  uint32_t args[kMaxArity];
-  for (uint32_t i = 0; i < table.arguments(); ++i) {
-    args[i] = Canonical(f.inputs[i], Value{cells[i]}).bits;
-  }
-  const Value output = Canonical(f.output, Value{cells[table.arguments()]});
-  const RuleId rule = table.Provenance(row);
-  const bool subsumed = table.IsSubsumed(row);
-  ++version_;
-  const auto [other, appended] = table.Replace(row, args, output.bits);
-  if (appended) return;
-  --live_rows_;
-  if (subsumed) table.MarkSubsumed(other);
-  MergeIntoRow(id, other, output, f.kind == FunctionKind::kConstructor ? kCongruence : rule);
-}
-
-// The first row from `row` on, before `end`, that names a class which is none any more.
-uint32_t EGraph::NextStale(const RebuildPlan& plan, const Table& table, uint32_t row,
-                           uint32_t end) const {
-  const auto is_root = [this](uint32_t id) { return union_find_.IsRoot(id); };
-  // The usual shapes: every cell of the row is a class.
-  if (plan.first_columns == 2) {
-    for (; row < end; ++row) {
-      const uint32_t* cells = table.Cells(row);
-      if (!(is_root(cells[0]) & is_root(cells[1])) && table.IsLive(row)) return row;
-    }
-  } else if (plan.first_columns == 3) {
-    for (; row < end; ++row) {
-      const uint32_t* cells = table.Cells(row);
-      if (!(is_root(cells[0]) & is_root(cells[1]) & is_root(cells[2])) && table.IsLive(row)) {
-        return row;
-      }
-    }
-  } else {
-    for (; row < end; ++row) {
-      const uint32_t* cells = table.Cells(row);
-      bool stale = false;
-      for (const uint32_t c : plan.classes) stale |= !is_root(cells[c]);
-      for (size_t k = 0; k < plan.containers.size() && !stale; ++k) {
-        const auto [c, sort] = plan.containers[k];
-        stale = table.IsLive(row) && Canonical(sort, Value{cells[c]}) != Value{cells[c]};
-      }
-      if (stale && table.IsLive(row)) return row;
-    }
-  }
-  return end;
-}
-
-EGraph::RebuildPlan EGraph::PlanRebuild(FunctionId id) const {
-  const Function& f = functions_[id.index];
-  RebuildPlan plan;
-  for (uint32_t i = 0; i <= f.inputs.size(); ++i) {
-    const SortId sort = i < f.inputs.size() ? f.inputs[i] : f.output;
-    if (sorts_[sort.index].is_equality) {
-      plan.classes.push_back(i);
-      if (i < f.inputs.size()) plan.arguments.push_back(i);
-    }
-    if (sorts_[sort.index].moves) plan.containers.emplace_back(i, sort);
-  }
-  if (plan.containers.empty() && plan.classes.size() == f.inputs.size() + 1) {
-    plan.first_columns = static_cast<uint32_t>(plan.classes.size());
-  }
-  // Merges of values may do anything; those of constructors and relations unite two classes at
-  // most.
-  plan.in_blocks = plan.containers.empty() && f.kind != FunctionKind::kFunction;
-  return plan;
-}
-
-void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
-  Table& table = tables_[id.index];
-  const RebuildPlan plan = PlanRebuild(id);
-  // Which containers hold a class is not indexed: their tables are always scanned.
-  if (!dirty.empty() && plan.containers.empty()) {
-    for (const uint32_t c : plan.classes) {
-      const ColumnIndex& index = table.Index(uint64_t{1} << c);
-      for (uint32_t id_of_class : dirty) {
-        for (uint32_t row = table.Newest(index, &id_of_class); row != ColumnIndex::kEnd;
-             row = index.Next(row)) {
-          if (table.IsLive(row)) RebuildRow(id, row);
-          if (failure_) return;
-        }
-      }
-    }
-    return;
-  }
-  if (plan.classes.empty() && plan.containers.empty()) return;
-  const uint32_t rows = table.row_count();
-  if (plan.in_blocks) return RebuildInBlocks(id, plan, rows);
-  for (uint32_t row = 0; (row = NextStale(plan, table, row, rows)) != rows; ++row) {
-    RebuildRow(id, row);
-    if (failure_) return;
-  }
-}
-
-// RebuildRow() for the stale rows before `rows`, with their cache misses together.
-void EGraph::RebuildInBlocks(FunctionId id, const RebuildPlan& plan, uint32_t rows) {
-  constexpr uint32_t kBlock = 64;
-  Table& table = tables_[id.index];
-  const uint32_t arguments = table.arguments();
-  std::vector<uint32_t> args(size_t{kBlock} * arguments);
-  uint32_t stale[kBlock], hashes[kBlock], slots[kBlock];
-  const auto make_canonical = [&](uint32_t i) {
-    const uint32_t* cells = table.Cells(stale[i]);
-    uint32_t* to = args.data() + size_t{i} * arguments;
-    std::copy_n(cells, arguments, to);
-    for (const uint32_t c : plan.arguments) to[c] = union_find_.Find(cells[c]);
-    hashes[i] = table.Hash(to);
-  };
-  for (uint32_t next = 0; next < rows;) {
-    uint32_t count = 0;
-    for (; count < kBlock && (next = NextStale(plan, table, next, rows)) != rows; ++next) {
-      stale[count++] = next;
-    }
-    table.Reserve(count);
-    for (uint32_t i = 0; i < count; ++i) {
-      make_canonical(i);
-      table.FetchSlot(hashes[i]);
-    }
-    for (uint32_t i = 0; i < count; ++i) slots[i] = table.Probe(hashes[i]);
-    for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t row = stale[i];
-      uint32_t* to = args.data() + size_t{i} * arguments;
-      // Rows before this one may have united classes.
-      bool canonical = true;
-      for (const uint32_t c : plan.arguments) canonical &= union_find_.IsRoot(to[c]);
-      if (!canonical) {
-        make_canonical(i);
-        slots[i] = table.Probe(hashes[i]);
-      }
-      const Value output = Canonical(functions_[id.index].output, Value{table.Output(row)});
-      const bool subsumed = table.IsSubsumed(row);
-      ++version_;
-      const auto [other, appended] = table.ReplaceAt(slots[i], hashes[i], row, to, output.bits);
-      if (appended) continue;
-      --live_rows_;
-      if (subsumed) table.MarkSubsumed(other);
-      MergeIntoRow(id, other, output, kCongruence);
-    }
-  }
-}
-
-bool EGraph::Rebuild() {
-  // A scan of everything finds most of what a step has made stale. What a long cascade of
-  // congruences leaves for later rounds is little, and is looked up instead.
-  std::vector<uint32_t> dirty;
-  for (uint32_t round = 0; NeedsRebuild() && !failure_; ++round) {
-    for (const UnionRecord& u : std::exchange(deferred_unions_, {})) UnionNow(u.a, u.b, u.rule);
-    dirty.swap(dirty_classes_);
-    dirty_classes_.clear();
-    if (round < kScannedRounds || dirty.size() * kScanPerLookup > live_rows_) dirty.clear();
-    for (uint32_t f = 0; f < tables_.size() && !failure_; ++f) {
-      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f}, dirty);
-    }
-  }
-  for (Table& table : tables_) {
-    const uint32_t dead = table.row_count() - table.live_count();
-    if (dead >= kMinDeadToCompact && dead > table.live_count()) table.Compact();
-  }
-  return !failure_;
-}
-
 void EGraph::EnableProofs(ProofOptions options) {
   assert(live_rows_ == 0 && union_find_.size() == 0);
   proof_log_.Create(options);
@@ -806,7 +637,7 @@ size_t EGraph::ClassCount() const {
 
 size_t EGraph::Bytes() const {
   size_t bytes = union_find_.Bytes() + class_sorts_.Bytes() +
-                 unions_.capacity() * sizeof(UnionRecord) + containers_.Bytes() +
+                 unions_.Bytes() + containers_.Bytes() +
                  dirty_classes_.capacity() * sizeof(uint32_t) + string_bytes_;
   if (proof_log_) bytes += proof_log_->Bytes();
   bytes += large_ints_.capacity() * 3 * sizeof(int64_t) + floats_.capacity() * 3 * sizeof(double);

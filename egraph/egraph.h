@@ -53,6 +53,7 @@ namespace l3c::egraph {
 
 class EGraph;
 class SearchCache;  // search.h
+class WorkerPool;   // worker_pool.h
 
 // What searches keep from run to run: plans, indexes, threads. A copy of a graph starts without.
 class SearchCacheHolder {
@@ -282,8 +283,9 @@ class EGraph {
   bool Union(Value a, Value b);
   SortId ClassSort(Value class_id) const { return SortId{class_sorts_[class_id.bits]}; }
   // Restores congruence and canonical rows after unions; runs do it after every step. False when
-  // the graph has failed (see failure()).
-  bool Rebuild();
+  // the graph has failed (see failure()). With a pool, its threads share the work in large tables;
+  // what comes out is the same.
+  bool Rebuild(WorkerPool* pool = nullptr);
   bool NeedsRebuild() const { return !dirty_classes_.empty() || !deferred_unions_.empty(); }
   // From now on unions wait for the next Rebuild(), and those of its rounds for the next round:
   // what a step sets is merged as if nothing had been united in it. Merges that build terms need
@@ -350,7 +352,7 @@ class EGraph {
   RuleId current_rule() const { return current_rule_; }
   // Whether a primitive runs in an action, where it may add e-nodes and unite classes.
   bool in_action() const { return in_action_; }
-  const std::vector<UnionRecord>& unions() const { return unions_; }
+  std::span<const UnionRecord> unions() const { return {unions_.begin(), unions_.end()}; }
   // From here on, what is needed to explain equalities and facts (explain.h) is written down. The
   // graph must be empty. It comes to hold the same classes and rows as without proofs, but new
   // classes may be numbered otherwise: without proofs, matches are applied in blocks.
@@ -392,6 +394,7 @@ class EGraph {
 
   FunctionId DeclareTable(Function function);
   Value NewClass(SortId sort);
+  void NewClasses(SortId sort, uint32_t count);
   void Canonicalize(const Function& f, std::span<const Value> args, uint32_t* out) const;
   // Add() or Insert() with canonical arguments.
   Value AddCanonical(FunctionId f, const uint32_t* args);
@@ -420,11 +423,15 @@ class EGraph {
     bool in_blocks = false;
   };
   RebuildPlan PlanRebuild(FunctionId f) const;
-  void RebuildInBlocks(FunctionId f, const RebuildPlan& plan, uint32_t rows);
-  uint32_t NextStale(const RebuildPlan& plan, const Table& table, uint32_t row, uint32_t end) const;
   // Rebuilds the rows that name one of the classes in `dirty`, or, if that is empty, all stale rows
   // that there are at its start.
-  void RebuildTable(FunctionId f, std::span<const uint32_t> dirty);
+  struct RebuildRoom;  // what a rebuild works in
+  void RebuildTable(FunctionId f, std::span<const uint32_t> dirty, RebuildRoom& room);
+  void RebuildInBlocks(FunctionId f, const RebuildPlan& plan, uint32_t rows, RebuildRoom& room);
+  // Writes the stale rows of [from, to) to `stale`, in order, and returns how many there are.
+  uint32_t StaleRows(const RebuildPlan& plan, const Table& table, uint32_t from, uint32_t to,
+                     uint32_t* stale) const;
+  uint32_t NextStale(const RebuildPlan& plan, const Table& table, uint32_t row, uint32_t end) const;
 
   std::vector<Sort> sorts_;
   std::vector<Function> functions_;
@@ -456,7 +463,7 @@ class EGraph {
   UnionFind union_find_;
   GrowingArray<uint32_t> class_sorts_;
   std::vector<uint32_t> dirty_classes_;  // ids that lost their class since the last rebuild
-  std::vector<UnionRecord> unions_;
+  GrowingArray<UnionRecord> unions_;
   bool defer_unions_ = false;
   std::vector<UnionRecord> deferred_unions_;
   ProofLogHolder proof_log_;

@@ -199,7 +199,8 @@ uint32_t JoinForest::Add(const EGraph& graph, JoinIndexes& indexes, const Query&
 
 // --- The meter
 
-uint64_t SearchMeter::Add(uint64_t matches, uint64_t bytes) {
+uint64_t SearchMeter::Add(uint64_t matches, uint64_t bytes, uint64_t work) {
+  work_.fetch_add(work, std::memory_order_relaxed);
   const uint64_t all = matches_.fetch_add(matches, std::memory_order_relaxed) + matches;
   const uint64_t all_bytes = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
   if (all > max_matches_) StopFor(Stop::kMatches);
@@ -210,10 +211,12 @@ uint64_t SearchMeter::Add(uint64_t matches, uint64_t bytes) {
 
 // --- Running a tree
 
-JoinRun::JoinRun(EGraph& graph, const JoinForest& forest, SearchMeter& meter, bool see_subsumed)
+JoinRun::JoinRun(EGraph& graph, const JoinForest& forest, SearchMeter& meter, MatchMemory& memory,
+                 bool see_subsumed)
     : graph_(graph),
       forest_(forest),
       meter_(meter),
+      arena_(memory),
       see_subsumed_(see_subsumed),
       slots_(forest.slot_count(), Value::kNone),
       closed_nodes_(forest.node_count(), 0),
@@ -236,7 +239,8 @@ bool JoinRun::Run(const JoinForest::Tree& tree, uint32_t from, uint32_t to,
 }
 
 bool JoinRun::Flush() {
-  allowed_ = meter_.Add(matches_, bytes_);
+  allowed_ = meter_.Add(matches_, bytes_, work_ - metered_);
+  metered_ = work_;
   matches_ = bytes_ = 0;
   return meter_.stopped() == SearchMeter::Stop::kNone;
 }
@@ -380,14 +384,15 @@ bool JoinRun::Emit(uint32_t number) {
     return false;
   }
   MatchBuffer& buffer = found_[leaf.number];
-  uint32_t* record = buffer.Append(leaf.output_count);
+  const uint64_t bytes = buffer.bytes();
+  uint32_t* record = buffer.Append(leaf.output_count, arena_);
+  bytes_ += buffer.bytes() - bytes;
   const Operand* output = forest_.outputs_.data() + leaf.first_output;
   const uint32_t* slots = slots_.data();
   for (const Operand* end = output + leaf.output_count; output != end; ++output, ++record) {
     *record = output->is_constant ? output->bits : slots[output->bits];
   }
   if (buffer.count() >= leaf.stop_at) Close(number);
-  bytes_ += leaf.output_count * sizeof(uint32_t);
   ++matches_;
   return matches_ % kMatchesPerLook != 0 || Flush();
 }

@@ -109,14 +109,16 @@ class SearchMeter {
   SearchMeter(uint64_t max_matches, uint64_t max_bytes, std::optional<Clock::time_point> deadline)
       : max_matches_(max_matches), max_bytes_(max_bytes), deadline_(deadline) {}
 
-  // Matches and bytes found since the last call. Returns how many more matches may come.
-  uint64_t Add(uint64_t matches, uint64_t bytes);
+  // Matches and bytes found, and rows and keys looked at, since the last call. Returns how many
+  // more matches may come.
+  uint64_t Add(uint64_t matches, uint64_t bytes, uint64_t work);
   void StopFor(Stop reason) {
     Stop none = Stop::kNone;
     stop_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
   }
   Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
   uint64_t matches() const { return matches_.load(std::memory_order_relaxed); }
+  uint64_t work() const { return work_.load(std::memory_order_relaxed); }
 
  private:
   const uint64_t max_matches_;
@@ -124,13 +126,16 @@ class SearchMeter {
   const std::optional<Clock::time_point> deadline_;
   std::atomic<uint64_t> matches_ = 0;
   std::atomic<uint64_t> bytes_ = 0;
+  std::atomic<uint64_t> work_ = 0;
   std::atomic<Stop> stop_ = Stop::kNone;
 };
 
 // Walks trees of a forest; one for each thread.
 class JoinRun {
  public:
-  JoinRun(EGraph& graph, const JoinForest& forest, SearchMeter& meter, bool see_subsumed = false);
+  // What it finds stands in `memory`.
+  JoinRun(EGraph& graph, const JoinForest& forest, SearchMeter& meter, MatchMemory& memory,
+          bool see_subsumed = false);
 
   // Runs a tree on rows [from, to) of its root. `found` has a buffer for every leaf of the tree, to
   // which the matches are appended. False when the meter stopped it.
@@ -158,6 +163,7 @@ class JoinRun {
   EGraph& graph_;
   const JoinForest& forest_;
   SearchMeter& meter_;
+  MatchArena arena_;
   const bool see_subsumed_;
   std::span<MatchBuffer> found_;
   std::vector<uint32_t> slots_;
@@ -167,8 +173,9 @@ class JoinRun {
   bool any_closed_ = false;
   uint64_t matches_ = 0;  // since the last Flush()
   uint64_t bytes_ = 0;
-  uint64_t allowed_ = 0;  // matches until the limit
-  uint64_t work_ = 0;
+  uint64_t allowed_ = 0;    // matches until the limit
+  uint64_t work_ = 0;       // rows and keys looked at
+  uint64_t metered_ = 0;    // of them, what the meter knows
   uint64_t next_look_ = 0;  // at the clock
 };
 

@@ -73,7 +73,7 @@ class ZeroedArray {
   size_t size_ = 0;
 };
 
-// A vector that grows by a quarter once it is large: the heap then moves whole pages, so there is
+// A vector that grows by a quarter once it is large: the kernel then moves whole pages, so there is
 // neither a copy nor a moment with twice the memory.
 template <typename T>
 class GrowingArray {
@@ -96,7 +96,7 @@ class GrowingArray {
     std::swap(capacity_, other.capacity_);
     return *this;
   }
-  ~GrowingArray() { std::free(data_); }
+  ~GrowingArray() { Release(); }
 
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
@@ -141,15 +141,46 @@ class GrowingArray {
     if (capacity == 0) return 16;
     return capacity * sizeof(T) < kDoubledBytes ? capacity * 2 : capacity + capacity / 4;
   }
+  // Whether an array of so many elements stands in pages of its own.
+  static constexpr size_t kMinMapped = size_t{1} << 17;
+  static bool IsMapped(size_t capacity) { return capacity * sizeof(T) >= kMinMapped; }
+
   void Reallocate(size_t capacity) {
-    if (capacity == 0) {
-      std::free(std::exchange(data_, nullptr));
+    void* block = nullptr;
+    if (IsMapped(capacity)) {
+      const size_t bytes = capacity * sizeof(T);
+      const bool moves = IsMapped(capacity_);
+      block =
+          moves ? mremap(static_cast<void*>(data_), Bytes(), bytes, MREMAP_MAYMOVE)
+                : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      if (block == MAP_FAILED) throw std::bad_alloc();
+      if (!moves) CopyTo(block, capacity);
+    } else if (IsMapped(capacity_)) {
+      if (capacity != 0 && (block = std::malloc(capacity * sizeof(T))) == nullptr) {
+        throw std::bad_alloc();
+      }
+      CopyTo(block, capacity);
+    } else if (capacity == 0) {
+      std::free(data_);
     } else {
-      void* block = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
+      block = std::realloc(static_cast<void*>(data_), capacity * sizeof(T));
       if (block == nullptr) throw std::bad_alloc();
-      data_ = static_cast<T*>(block);
     }
+    data_ = static_cast<T*>(block);
     capacity_ = capacity;
+  }
+  // Copies what fits and lets go of what was there.
+  void CopyTo(void* block, size_t capacity) {
+    const size_t count = size_ < capacity ? size_ : capacity;
+    if (count != 0) std::memcpy(block, data_, count * sizeof(T));
+    Release();
+  }
+  void Release() {
+    if (IsMapped(capacity_)) {
+      munmap(data_, Bytes());
+    } else {
+      std::free(data_);
+    }
   }
 
   T* data_ = nullptr;

@@ -11,6 +11,9 @@ namespace {
 // An index on some of the bound columns serves when it meets no more rows than this per probe;
 // otherwise one on all of them is built.
 constexpr double kFewRows = 8;
+// Rows of a sample, at most; smaller tables cost more to sample than a bad plan does.
+constexpr uint32_t kSampled = 256;
+constexpr uint32_t kMinSampled = 64;
 
 }  // namespace
 
@@ -37,6 +40,33 @@ const JoinIndex* JoinIndexes::Best(FunctionId f, uint64_t mask) const {
   return best;
 }
 
+double JoinIndexes::Sampled(FunctionId f, const Table& table, uint32_t column) {
+  if (samples_.size() <= f.index) samples_.resize(f.index + 1);
+  samples_[f.index].resize(table.arguments() + 1);
+  Sample& sample = samples_[f.index][column];
+  const uint32_t rows = table.row_count();
+  if (sample.rows != 0 && rows <= sample.rows + sample.rows / 2 && sample.rows <= rows + rows / 2) {
+    return sample.rows_per_probe;
+  }
+  // Rows at equal distances, and of their pairs those with equal values.
+  uint32_t values[kSampled];
+  const uint32_t step = (rows + kSampled - 1) / kSampled;
+  uint32_t count = 0;
+  for (uint32_t row = 0; row < rows; row += step) {
+    if (table.IsLive(row)) values[count++] = table.Get(row, column);
+  }
+  std::sort(values, values + count);
+  uint64_t equal_pairs = 0;
+  for (uint32_t i = 0, end = 0; i < count; i = end) {
+    while (end < count && values[end] == values[i]) ++end;
+    equal_pairs += uint64_t{end - i} * (end - i - 1);
+  }
+  const double pairs = std::max(1.0, static_cast<double>(count) * (count - 1.0));
+  sample.rows = rows;
+  sample.rows_per_probe = 1 + static_cast<double>(equal_pairs) / pairs * (table.live_count() - 1.0);
+  return sample.rows_per_probe;
+}
+
 size_t JoinIndexes::Bytes() const {
   size_t bytes = 0;
   for (const auto& indexes : by_function_) {
@@ -59,18 +89,25 @@ bool Planner::SharesSlot(const Atom& atom) const {
 }
 
 // The rows expected to match an atom, given what is bound.
-double Planner::Expected(const Atom& atom, uint32_t rows) const {
+double Planner::Expected(const Atom& atom, uint32_t rows) {
   const auto columns = static_cast<uint32_t>(atom.columns.size());
   const uint64_t bound = BoundColumns(atom);
   const uint64_t arguments = (uint64_t{1} << (columns - 1)) - 1;
   if ((bound & arguments) == arguments) return 0.5;
   if (bound == 0) return rows;
-  // Where no index says better, every bound column is taken to explain an equal share of the rows.
-  // An optimistic guess is corrected by the index that is built on it.
-  const double free_share = 1.0 - static_cast<double>(std::popcount(bound)) / columns;
-  const double guess = 1 + std::pow(static_cast<double>(rows), free_share) * 0.5;
   const JoinIndex* index = indexes_.Best(atom.function, bound);
-  return index == nullptr ? guess : std::min<double>(rows, index->RowsPerProbe());
+  if (index != nullptr) return std::min<double>(rows, index->RowsPerProbe());
+  // Where no index says better, every bound column is taken to explain an equal share of the rows,
+  // and none to explain less than in a sample of them. An optimistic guess is corrected by the
+  // index that is built on it.
+  const double free_share = 1.0 - static_cast<double>(std::popcount(bound)) / columns;
+  double guess = 1 + std::pow(static_cast<double>(rows), free_share) * 0.5;
+  const Table& table = graph_.table(atom.function);
+  if (open_atoms_.size() == 1 || table.row_count() < kMinSampled) return guess;
+  for (uint32_t c = 0; c < columns; ++c) {
+    if ((bound >> c & 1) != 0) guess = std::min(guess, indexes_.Sampled(atom.function, table, c));
+  }
+  return guess;
 }
 
 void Planner::AddPrimitives(const Query& query) {

@@ -27,10 +27,18 @@ class JoinIndexes {
   // Of those there are, the one on some of the columns in `mask` that meets the fewest rows a
   // probe; nullptr when there is none. It may lag behind the table.
   const JoinIndex* Best(FunctionId f, uint64_t mask) const;
+  // How many rows of the table have the value in `column` that a row of it has, averaged over rows,
+  // from a sample of them; what RowsPerProbe() of an index would be, had it been built.
+  double Sampled(FunctionId f, const Table& table, uint32_t column);
   size_t Bytes() const;
 
  private:
+  struct Sample {
+    uint32_t rows = 0;  // of the table then; 0: there is none
+    double rows_per_probe = 0;
+  };
   std::vector<std::vector<std::unique_ptr<JoinIndex>>> by_function_;
+  std::vector<std::vector<Sample>> samples_;  // by function, by column
 };
 
 // Which rows of a table an atom may match, by whether the rule has seen them.
@@ -74,7 +82,7 @@ class Planner {
   bool IsBound(const Operand& operand) const { return operand.is_constant || bound_[operand.bits]; }
   uint64_t BoundColumns(const Atom& atom) const;
   bool SharesSlot(const Atom& atom) const;
-  double Expected(const Atom& atom, uint32_t rows) const;
+  double Expected(const Atom& atom, uint32_t rows);
   void AddAtom(const Query& query, uint32_t atom, RowRange range);
   // Adds the primitives whose arguments are bound by now.
   void AddPrimitives(const Query& query);

@@ -17,6 +17,11 @@ using Clock = SearchMeter::Clock;
 constexpr uint32_t kCheckEvery = 256;
 // Fewer matches are not worth a block.
 constexpr uint64_t kMinBlock = 16;
+// In a graph with fewer rows, large blocks and several threads gain nothing, and what they take
+// would count.
+constexpr uint64_t kMinShared = 65536;
+// What large blocks of rules and of rebuilds take beside the graph, and threads to begin with.
+constexpr size_t kSharedRoom = size_t{3} << 19;
 
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
@@ -81,6 +86,7 @@ class Engine {
                                     : StopReason::kScheduleEnd;
     report.iterations = iterations_;
     report.matches = matches_;
+    report.work = search_.work();
     report.rows = graph_.RowCount();
     report.nodes = graph_.NodeCount();
     report.bytes = graph_.Bytes();
@@ -169,7 +175,7 @@ class Engine {
       }
       graph_.current_rule_ = kInitial;
     }
-    if (!graph_.Rebuild()) stopped_ = StopReason::kFailed;
+    if (!graph_.Rebuild(Pool())) stopped_ = StopReason::kFailed;
     last_step_idle_ = graph_.version() == version;
     // Nothing left to do but for what is banned.
     if (last_step_idle_ && !stopped_ && scheduler != nullptr && scheduler->EndFirstBan(rules)) {
@@ -227,12 +233,11 @@ class Engine {
     limits.deadline = deadline_;
     limits.threads = budget_.threads;
     const SearchMeter::Stop stop = search_.Run(limits);
-    match_bytes_ = 0;
+    match_bytes_ = search_.MatchBytes();
     size_t matched = 0;
     for (const Found& found : found_) {
       const KeptSlots& kept = search_.Kept(found.rule);
       uint64_t count = search_.Count(found.number);
-      match_bytes_ += count * kept.slots.size() * sizeof(uint32_t);
       if (kept.alike) count = std::min<uint64_t>(count, 1);
       matches_ += count;
       RuleHistory& history = graph_.histories_[found.rule.index];
@@ -268,27 +273,29 @@ class Engine {
     for (const Found& found : found_) graph_.histories_[found.rule.index].stopped_by = stopped_;
   }
 
-  // Bytes and clock. `growth`: what is about to be allocated.
-  bool WithinLimits(size_t growth = 0) {
-    if (graph_.Bytes() + match_bytes_ + growth > budget_.max_bytes) {
-      stopped_ = StopReason::kByteLimit;
-    } else if (deadline_ && Clock::now() > *deadline_) {
-      stopped_ = StopReason::kTimeLimit;
-    }
-    return !stopped_;
+  // The threads that share the work on the graph as it is.
+  WorkerPool* Pool() {
+    return graph_.RowCount() < kMinShared ? nullptr : search_.Pool(budget_.threads);
   }
 
-  // What the graph may grow by until the costly limits are looked at again, if all matches are of
-  // `rule`. Hash slots double at once, and the old ones are there meanwhile: counted afterwards,
-  // that would be too late.
-  size_t Growth(const Rule& rule) {
+  // The costly limit that `growth`, which is about to be allocated, would pass, or time has.
+  std::optional<StopReason> CostlyLimit(size_t growth) const {
+    if (graph_.RowCount() >= kMinShared) growth += kSharedRoom;
+    if (graph_.Bytes() + match_bytes_ + growth > budget_.max_bytes) return StopReason::kByteLimit;
+    if (deadline_ && Clock::now() > *deadline_) return StopReason::kTimeLimit;
+    return std::nullopt;
+  }
+
+  // What the graph may grow by with `matches` more of `rule`. Hash slots double at once, and the
+  // old ones are there meanwhile: counted afterwards, that would be too late.
+  size_t Growth(const Rule& rule, uint32_t matches) {
     const auto adds = [](const Action& action) {
       return action.kind == Action::Kind::kAdd || action.kind == Action::Kind::kAddAs ||
              action.kind == Action::Kind::kSet;
     };
     new_rows_.resize(graph_.tables_.size());
     for (const Action& action : rule.actions) {
-      if (adds(action)) new_rows_[action.function.index] += kCheckEvery;
+      if (adds(action)) new_rows_[action.function.index] += matches;
     }
     size_t bytes = 0;
     uint32_t rows = 0;
@@ -303,14 +310,21 @@ class Engine {
     return bytes + graph_.union_find_.BytesWith(rows) - graph_.union_find_.Bytes();
   }
 
-  // How many of the next `left` matches can be applied in one block: up to the next look at the
-  // costly limits, and only while no other limit can be passed. 0: one at a time.
-  uint32_t BlockSize(uint64_t left) const {
+  // How many of the next `left` matches can be applied in one block: so many that no limit can be
+  // passed, and small ones up to the next look at the costly limits. 0: one at a time.
+  uint32_t BlockSize(const Rule& rule, uint64_t left) {
     if (left < kMinBlock) return 0;
+    const auto has_room = [&](uint64_t count) {
+      return graph_.RowCount() + count * blocks_.RowsPerMatch() < budget_.max_nodes;
+    };
+    constexpr uint32_t kLarge = BlockRunner::kLarge;
+    if (left >= kLarge && graph_.RowCount() >= kMinShared && has_room(kLarge) &&
+        !CostlyLimit(Growth(rule, kLarge))) {
+      return kLarge;
+    }
     const uint64_t count =
-        std::min({uint64_t{BlockRunner::kMatches}, left, kCheckEvery - 1 - applied_ % kCheckEvery});
-    if (graph_.RowCount() + count * blocks_.RowsPerMatch() >= budget_.max_nodes) return 0;
-    return static_cast<uint32_t>(count);
+        std::min({uint64_t{BlockRunner::kSmall}, left, kCheckEvery - 1 - applied_ % kCheckEvery});
+    return has_room(count) ? static_cast<uint32_t>(count) : 0;
   }
 
   // False when the run stopped before the last match.
@@ -321,28 +335,38 @@ class Engine {
     RuleReport& report = reports_[found.rule.index];
     graph_.current_rule_ = found.rule;
     const std::span<uint32_t> slots = actions_.Slots(rule);
-    const bool in_blocks = found.count >= kMinBlock && width != 0 && blocks_.Begin(rule);
+    const bool in_blocks =
+        found.count >= kMinBlock && width != 0 && blocks_.Begin(rule, used, Pool());
     const uint64_t rows_before = graph_.RowCount();
     uint64_t left = found.count;
+    uint32_t block = 0;  // matches that are to be applied together, those taken so far included
     const uint64_t applied_before = applied_;
     const bool complete = search_.ForEachRun(found.number, [&](std::span<const uint32_t> run) {
       const uint32_t* values = run.data();
-      const uint64_t count = std::min<uint64_t>(left, width == 0 ? 1 : run.size() / width);
-      left -= count;
-      for (uint64_t m = 0; m < count; ++m, values += width) {
-        if (const uint32_t block = BlockSize(in_blocks ? count - m : 0); block != 0) {
-          blocks_.Apply(values, block, used);
+      uint64_t count = std::min<uint64_t>(left, width == 0 ? 1 : run.size() / width);
+      for (; count != 0; --count, --left, values += width) {
+        if (in_blocks && blocks_.taken() == 0) block = BlockSize(rule, left);
+        if (block != 0) {
+          const auto taken =
+              static_cast<uint32_t>(std::min<uint64_t>(count, block - blocks_.taken()));
+          blocks_.Take(values, taken);
+          values += (taken - 1) * width;
+          count -= taken - 1;
+          left -= taken - 1;
+          if (blocks_.taken() != block) continue;
+          blocks_.Apply();
           applied_ += block;
           report.applied += block;
-          m += block - 1;
-          values += (block - 1) * width;
           continue;
         }
         if (graph_.RowCount() >= budget_.max_nodes) {
           stopped_ = StopReason::kNodeLimit;
           return false;
         }
-        if (++applied_ % kCheckEvery == 0 && !WithinLimits(Growth(rule))) return false;
+        if (++applied_ % kCheckEvery == 0) {
+          stopped_ = CostlyLimit(Growth(rule, kCheckEvery));
+          if (stopped_) return false;
+        }
         for (uint32_t i = 0; i < width; ++i) slots[used[i]] = values[i];
         ProofLog* log = graph_.proof_log();
         if (log != nullptr) [[unlikely]] {

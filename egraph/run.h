@@ -42,12 +42,13 @@ struct RunReport {
   uint64_t iterations = 0;
   uint64_t matches = 0;
   uint64_t applied = 0;
+  uint64_t work = 0;   // rows and keys that searches looked at
   uint64_t rows = 0;   // live rows at the end
   uint64_t nodes = 0;  // e-nodes at the end
   uint64_t bytes = 0;
   std::vector<RuleReport> rules;  // by rule id; only rules that matched
-  // The rules that used up the budget, the heaviest first, at most `count`: by rows added where rows
-  // or bytes ran out, else by matches.
+  // The rules that used up the budget, the heaviest first, at most `count`: by rows added where
+  // rows or bytes ran out, else by matches.
   std::vector<RuleReport> Heaviest(size_t count) const;
 
   // False when wall clock shaped the result.

@@ -51,6 +51,7 @@ size_t SearchCache::Bytes() const {
 
 void RuleSearch::ClearBuffers() {
   for (MatchBuffer& buffer : cache_.buffers_) buffer.Clear();
+  cache_.memory_.Clear();
 }
 
 void RuleSearch::Begin() {
@@ -167,15 +168,25 @@ bool RuleSearch::RunChunk(JoinRun& run, const Chunk& chunk) {
 }
 
 SearchMeter::Stop RuleSearch::RunInOrder(bool interning_only, SearchMeter& meter) {
-  JoinRun run(graph_, cache_.forest_, meter);
+  JoinRun run(graph_, cache_.forest_, meter, cache_.memory_);
+  bool going = true;
   for (const bool interning : {false, true}) {
     if (interning_only && !interning) continue;
-    for (const Chunk& chunk : chunks_) {
-      if (cache_.forest_.trees()[chunk.tree].interns != interning) continue;
-      if (!RunChunk(run, chunk)) return meter.stopped();
+    for (size_t c = 0; going && c < chunks_.size(); ++c) {
+      if (cache_.forest_.trees()[chunks_[c].tree].interns != interning) continue;
+      going = RunChunk(run, chunks_[c]);
     }
   }
+  work_ += meter.work();
   return meter.stopped();
+}
+
+WorkerPool* RuleSearch::Pool(uint32_t threads) {
+  if (threads <= 1) return nullptr;
+  if (cache_.pool_ == nullptr || cache_.pool_->threads() != threads) {
+    cache_.pool_ = std::make_unique<WorkerPool>(threads);
+  }
+  return cache_.pool_.get();
 }
 
 SearchMeter::Stop RuleSearch::Run(const Limits& limits) {
@@ -186,13 +197,10 @@ SearchMeter::Stop RuleSearch::Run(const Limits& limits) {
     if (!tree.interns && Scans(root)) parallel_rows += root.to - root.from;
   }
   if (limits.threads > 1 && parallel_rows >= kMinParallelRows) {
-    if (cache_.pool_ == nullptr || cache_.pool_->threads() != limits.threads) {
-      cache_.pool_ = std::make_unique<WorkerPool>(limits.threads);
-    }
     SearchMeter meter(limits.matches, limits.bytes, limits.deadline);
     std::atomic<size_t> next = 0;
-    cache_.pool_->Run([&](uint32_t) {
-      JoinRun run(graph_, cache_.forest_, meter);
+    Pool(limits.threads)->Run([&](uint32_t) {
+      JoinRun run(graph_, cache_.forest_, meter, cache_.memory_);
       for (size_t c = next++; c < chunks_.size(); c = next++) {
         if (cache_.forest_.trees()[chunks_[c].tree].interns) continue;
         if (!RunChunk(run, chunks_[c])) return;
@@ -221,9 +229,14 @@ uint64_t RuleSearch::Count(size_t i) const {
   return count;
 }
 
-std::optional<bool> RuleSearch::HasMatch(
-    const Query& query, bool subsumed_too,
-    std::optional<SearchMeter::Clock::time_point> deadline) {
+uint64_t RuleSearch::MatchBytes() const {
+  uint64_t bytes = 0;
+  for (const MatchBuffer& buffer : cache_.buffers_) bytes += buffer.bytes();
+  return bytes;
+}
+
+std::optional<bool> RuleSearch::HasMatch(const Query& query, bool subsumed_too,
+                                         std::optional<SearchMeter::Clock::time_point> deadline) {
   Begin();
   rows_.clear();
   row_counts_.clear();
@@ -240,7 +253,8 @@ std::optional<bool> RuleSearch::HasMatch(
   SearchMeter meter(JoinForest::kNoLimit, JoinForest::kNoLimit, deadline);
   const JoinForest::Tree& tree = forest.trees()[0];
   const JoinForest::Node& root = forest.node(tree.root);
-  JoinRun(graph_, forest, meter, subsumed_too).Run(tree, root.from, root.to, std::span(&found, 1));
+  JoinRun(graph_, forest, meter, cache_.memory_, subsumed_too)
+      .Run(tree, root.from, root.to, std::span(&found, 1));
   if (found.count() == 0 && meter.stopped() != SearchMeter::Stop::kNone) return std::nullopt;
   return found.count() != 0;
 }

@@ -50,6 +50,7 @@ class SearchCache {
   JoinForest forest_;
   std::unique_ptr<WorkerPool> pool_;
   std::vector<MatchBuffer> buffers_;
+  MatchMemory memory_;  // of the buffers
 };
 
 class RuleSearch {
@@ -64,6 +65,8 @@ class RuleSearch {
     uint32_t threads = 1;
   };
 
+  // The threads that searches with so many share; null for one. Theirs while nothing is searched.
+  WorkerPool* Pool(uint32_t threads);
   // Starts over. What was found is gone.
   void Begin();
   // Adds a rule, to be matched on what is new since it has `seen` the search step of that number.
@@ -73,8 +76,12 @@ class RuleSearch {
   // Searches for all that was added.
   SearchMeter::Stop Run(const Limits& limits);
 
+  // Rows and keys that the searches looked at so far.
+  uint64_t work() const { return work_; }
   // What was found for the rule added as number `i`, in order.
   uint64_t Count(size_t i) const;
+  // The memory that all of it takes.
+  uint64_t MatchBytes() const;
   // Calls `fn(span)` for runs of matches, their values side by side, until it gives false.
   template <typename Fn>
   bool ForEachRun(size_t i, Fn&& fn) const;
@@ -103,6 +110,7 @@ class RuleSearch {
   EGraph& graph_;
   SearchCache& cache_;
   Planner planner_;
+  uint64_t work_ = 0;
   std::vector<Added> added_;
   std::vector<uint32_t> leaves_;                 // of the forest
   std::vector<Chunk> chunks_;                    // by tree, then by rows

@@ -75,13 +75,6 @@ uint32_t Table::Hash(const uint32_t* args) const {
   return Fold(h);
 }
 
-inline bool Table::SameArgs(const uint32_t* cells, const uint32_t* args) const {
-  for (uint32_t i = 0; i < arguments_; ++i) {
-    if (cells[i] != args[i]) return false;
-  }
-  return true;
-}
-
 uint32_t Table::Find(const uint32_t* args) const {
   if (slots_.empty()) return kNoRow;
   const size_t mask = slots_.size() - 1;
@@ -173,26 +166,14 @@ void Table::Reserve(uint32_t rows) {
   if ((used_ + rows) * 4 > slots_.size() * 3) GrowSlots(live_ + rows);
 }
 
-void Table::ReserveChunk() {
-  if (rows_ < (chunks_.size() << shift_)) return;
-  if (chunks_.empty() || shift_ == kChunkShift) {
-    chunks_.push_back(std::make_unique_for_overwrite<uint32_t[]>(ChunkWords()));
-  } else {
-    SetFirstChunk(shift_ + 1);
+void Table::AddChunks(uint32_t rows) {
+  while (rows > (chunks_.size() << shift_)) {
+    if (chunks_.empty() || shift_ == kChunkShift) {
+      chunks_.push_back(std::make_unique_for_overwrite<uint32_t[]>(ChunkWords()));
+    } else {
+      SetFirstChunk(shift_ + 1);
+    }
   }
-}
-
-inline uint32_t Table::AppendAt(size_t slot, uint32_t hash, const uint32_t* args, uint32_t output,
-                                uint32_t flags) {
-  ReserveChunk();
-  const uint32_t row = rows_++;
-  ++live_;
-  slots_[slot] = {row + 1, hash};
-  uint32_t* cells = MutableCells(row);
-  for (uint32_t i = 0; i < arguments_; ++i) cells[i] = args[i];
-  cells[arguments_] = output;
-  cells[arguments_ + 1] = flags;
-  return row;
 }
 
 uint32_t Table::Append(const uint32_t* args, uint32_t output, RuleId rule, bool subsumed) {

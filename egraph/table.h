@@ -156,6 +156,8 @@ class Table {
   size_t BytesWith(uint32_t rows) const;
 
  private:
+  friend class BulkInsert;  // bulk_insert.h
+
   // The provenance cell holds the rule's id and two flags.
   static constexpr uint32_t kSubsumedBit = 0x80000000u;
   static constexpr uint32_t kDeadBit = 0x40000000u;
@@ -184,17 +186,36 @@ class Table {
     return chunks_[row >> shift_].get() + size_t{row & ((1u << shift_) - 1)} * width_;
   }
   uint32_t Flags(uint32_t row) const { return Cells(row)[arguments_ + 1]; }
-  bool SameArgs(const uint32_t* cells, const uint32_t* args) const;
+  bool SameArgs(const uint32_t* cells, const uint32_t* args) const {
+    for (uint32_t i = 0; i < arguments_; ++i) {
+      if (cells[i] != args[i]) return false;
+    }
+    return true;
+  }
   size_t ChunkWords() const { return size_t{width_} << shift_; }
   size_t SlotsFor(size_t live) const;
-  void ReserveChunk();
+  void ReserveRows(uint32_t rows) {  // room for so many, all in all
+    if (rows > (chunks_.size() << shift_)) [[unlikely]]
+      AddChunks(rows);
+  }
+  void AddChunks(uint32_t rows);
   void SetFirstChunk(uint32_t shift);
   void GrowSlots(size_t live);  // for as many live rows
   void FillSlots(size_t size);  // anew, from the rows
   void EraseSlot(uint32_t row);
   void EnsureSlot(uint32_t row);
   uint32_t AppendAt(size_t slot, uint32_t hash, const uint32_t* args, uint32_t output,
-                    uint32_t flags);
+                    uint32_t flags) {
+    ReserveRows(rows_ + 1);
+    const uint32_t row = rows_++;
+    ++live_;
+    slots_[slot] = {row + 1, hash};
+    uint32_t* cells = MutableCells(row);
+    for (uint32_t i = 0; i < arguments_; ++i) cells[i] = args[i];
+    cells[arguments_] = output;
+    cells[arguments_ + 1] = flags;
+    return row;
+  }
   uint32_t KeyOf(const ColumnIndex& index, const uint32_t* cells) const;
   bool SameKey(const ColumnIndex& index, const ColumnIndex::Slot& slot, uint32_t key,
                const uint32_t* cells) const;

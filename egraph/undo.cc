@@ -100,14 +100,7 @@ void EGraph::Pop() {
 
   union_find_.Pop();
   class_sorts_.Truncate(level.classes, level.classes_capacity);
-  unions_.resize(level.unions);
-  // Byte budgets count room, and shall end a later run where they would have.
-  if (unions_.capacity() != level.unions_capacity) {
-    std::vector<UnionRecord> shorter;
-    shorter.reserve(level.unions_capacity);
-    shorter.assign(unions_.begin(), unions_.end());
-    unions_ = std::move(shorter);
-  }
+  unions_.Truncate(level.unions, level.unions_capacity);
   dirty_classes_ = std::move(level.dirty_classes);
   defer_unions_ = level.defer_unions;
   deferred_unions_ = std::move(level.deferred_unions);

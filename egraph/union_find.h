@@ -1,6 +1,7 @@
 // Union-find over dense 32-bit ids, with an undo trail.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -24,7 +25,14 @@ class UnionFind {
     roots_[id / 64] |= uint64_t{1} << (id % 64);
     return id;
   }
+  // `count` more; the first of them.
+  uint32_t AddMany(uint32_t count) {
+    const auto first = static_cast<uint32_t>(parents_.size());
+    for (uint32_t i = 0; i < count; ++i) Add();
+    return first;
+  }
   bool IsRoot(uint32_t id) const { return (roots_[id / 64] >> (id % 64) & 1) != 0; }
+  // Several threads may call it at once while nothing else is called and no level is open.
   uint32_t Find(uint32_t id) const { return IsRoot(id) ? id : FindSlow(id); }
   // Both must be representatives and differ. Returns the one that is none any more.
   uint32_t Join(uint32_t a, uint32_t b) {
@@ -84,14 +92,18 @@ class UnionFind {
     size_t roots_capacity;
   };
 
+  uint32_t Parent(uint32_t id) const {
+    return std::atomic_ref(parents_[id]).load(std::memory_order_relaxed);
+  }
   void SetParent(uint32_t id, uint32_t parent) const {
     if (id < kept_) trail_.emplace_back(id, parents_[id]);
-    parents_[id] = parent;
+    std::atomic_ref(parents_[id]).store(parent, std::memory_order_relaxed);
   }
   [[gnu::noinline]] uint32_t FindSlow(uint32_t id) const {
-    // Halving keeps paths short; it moves no representative, hence the mutable parents.
-    for (uint32_t parent = parents_[id]; parent != id; parent = parents_[id]) {
-      const uint32_t grandparent = parents_[parent];
+    // Halving keeps paths short; it moves no representative, hence the mutable parents. When
+    // several threads do it, whichever writes last leaves an ancestor there.
+    for (uint32_t parent = Parent(id); parent != id; parent = Parent(id)) {
+      const uint32_t grandparent = Parent(parent);
       if (grandparent != parent) SetParent(id, grandparent);
       id = grandparent;
     }

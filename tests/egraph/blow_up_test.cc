@@ -154,7 +154,7 @@ TEST_P(BlowUp, StopsAtItsSeconds) {
 
 #ifndef L3C_SANITIZED
 // The peak of a process that runs the program within `max_bytes`, in bytes; 0: that only loads it.
-uint64_t PeakMemory(const Program& program, uint64_t max_bytes) {
+uint64_t PeakMemory(const Program& program, uint64_t max_bytes, uint32_t threads = 1) {
   const pid_t child = fork();
   if (child == 0) {
     EGraph graph;
@@ -164,6 +164,7 @@ uint64_t PeakMemory(const Program& program, uint64_t max_bytes) {
       Budget budget;
       budget.max_bytes = max_bytes;
       budget.max_nodes = budget.max_matches = uint64_t{1} << 32;
+      budget.threads = threads;
       ok = ok && RunRuleset(graph, kDefaultRuleset, budget).stop == StopReason::kByteLimit;
     }
     _exit(ok ? 0 : 1);
@@ -178,8 +179,10 @@ uint64_t PeakMemory(const Program& program, uint64_t max_bytes) {
 TEST_P(BlowUp, TheProcessStaysWithinItsBytes) {
   constexpr uint64_t kBytes = uint64_t{32} << 20;
   const uint64_t base = PeakMemory(GetParam(), 0);
-  const uint64_t peak = PeakMemory(GetParam(), kBytes);
-  EXPECT_LE(peak - std::min(base, peak), kBytes * 11 / 10);
+  for (const uint32_t threads : {1u, 2u, 4u}) {
+    const uint64_t peak = PeakMemory(GetParam(), kBytes, threads);
+    EXPECT_LE(peak - std::min(base, peak), kBytes * 11 / 10) << threads << " threads";
+  }
 }
 #endif
 

@@ -63,6 +63,8 @@ std::string Report(const RunReport& report) {
 struct Result {
   std::string graph;
   std::string report;
+  uint64_t rows;
+  uint64_t bytes;
 };
 
 Result RunText(const std::string& text, uint32_t threads, uint64_t steps, Budget budget) {
@@ -71,7 +73,7 @@ Result RunText(const std::string& text, uint32_t threads, uint64_t steps, Budget
   budget.threads = threads;
   const RunReport report =
       RunSchedule(graph, Schedule::Repeat(steps, Schedule::Run(kDefaultRuleset)), budget);
-  return {Dump(graph), Report(report)};
+  return {Dump(graph), Report(report), report.rows, report.bytes};
 }
 
 TEST(Threads, TheSameBits) {
@@ -100,6 +102,52 @@ TEST(Threads, TheSameStop) {
         EXPECT_TRUE(more.graph == one.graph) << threads << " threads";
       }
     }
+  }
+}
+
+// Enough rows and matches for large blocks (apply_block.h), with unions that make most rows stale.
+std::string LargeText() {
+  std::string text = R"(
+    (datatype T (Leaf i64) (Add T T) (Neg T))
+    (relation item (i64))
+    (relation seen (T T))
+    (rule ((item a) (item b)) ((Add (Leaf a) (Leaf b))) :name "fill")
+    (rewrite (Add x y) (Add y x) :name "commute")
+    (rewrite (Add x x) (Neg x) :name "double")
+    (rule ((Add x y)) ((seen y x) (seen x x)) :name "see")
+    (rule ((= s (Add (Leaf a) y)) (= t (Add (Leaf b) y)) (= b (+ a 1)) (< a 9)) ((union s t)))
+  )";
+  for (int i = 0; i < 290; ++i) text += "(item " + std::to_string(i) + ")";
+  return text;
+}
+
+TEST(Threads, TheSameBitsOfLargeBlocks) {
+  const std::string text = LargeText();
+  const Result one = RunText(text, 1, 3, {});
+  EXPECT_NE(one.report.find(" 8"), std::string::npos) << one.report;
+  for (const uint32_t threads : {2u, 3u}) {
+    const Result more = RunText(text, threads, 3, {});
+    EXPECT_EQ(more.report, one.report) << threads << " threads";
+    EXPECT_TRUE(more.graph == one.graph) << threads << " threads";
+  }
+}
+
+TEST(Threads, LargeBlocksStopWithinTheirBudgets) {
+  const std::string text = LargeText();
+  Budget nodes;
+  nodes.max_nodes = 120'000;
+  Budget bytes;
+  bytes.max_bytes = 7'000'000;
+  for (const Budget& budget : {nodes, bytes}) {
+    const Result one = RunText(text, 1, 3, budget);
+    const bool by_nodes = budget.max_nodes == nodes.max_nodes;
+    EXPECT_NE(one.report.find(by_nodes ? "node limit" : "byte limit"), std::string::npos)
+        << one.report;
+    EXPECT_LE(one.rows, nodes.max_nodes + 2);
+    EXPECT_LE(one.bytes, budget.max_bytes + budget.max_bytes / 10);
+    const Result more = RunText(text, 2, 3, budget);
+    EXPECT_EQ(more.report, one.report);
+    EXPECT_TRUE(more.graph == one.graph);
   }
 }
 
