@@ -314,6 +314,8 @@ class Expander {
     result_.metrics[nodes.first_metric].numerator = sum;
     if (result_.turns.empty() && Reads(methods_.model)) AddOutput("output", result_.output);
     nodes.metric_count = result_.metrics.size() - nodes.first_metric;
+      if (term.has_loss) continue;
+      nodes.other_loss = nodes.other_loss ? g_.Binary(Op::kAdd, *nodes.other_loss, value) : value;
     result_.turns.push_back(std::move(nodes));
   }
 

@@ -60,6 +60,8 @@ struct TurnNodes {
   tensor::NodeId loss = 0;  // f32 []
   // f32 [batch]: the weighted sum of the terms that compare outputs row by row; none: no such term.
   std::optional<tensor::NodeId> row_loss;
+  // f32 []: the weighted sum of all others (norms, constraints, custom losses); none: no such term.
+  std::optional<tensor::NodeId> other_loss;
   std::vector<size_t> parameters;  // indices of those that it updates, ascending
   size_t first_metric = 0;         // its metrics: a range of ForwardGraph::metrics, its loss first
   size_t metric_count = 0;
