@@ -172,10 +172,13 @@ class Lowering {
     const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
     const int64_t samples = rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
     if (samples < batch_) {
-      const int64_t count = samples;
-      return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
-                      " rows to train on, and a batch has " + std::to_string(batch_),
-                  "make the batch smaller", methods_.sample.span);
+      const std::string what = plan.window > 0 ? " windows" : " rows";
+      const int64_t most = samples / plan.shards;
+      return Fail(
+          "data '" + data_name_ + "' has " + std::to_string(samples) + what +
+              " to train on, and a batch has " + std::to_string(batch_),
+          most == 0 ? "train on more data" : "write batch: " + std::to_string(most) + " or less",
+          methods_.sample.span);
     }
     l2::SamplePlan evaluated = plan;
     evaluated.shards = 1;
