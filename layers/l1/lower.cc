@@ -511,34 +511,12 @@ class Lowering {
       b.name = field.name;
       b.dtype = l3::ExampleDType(field.domain);
       b.shape = l3::ExampleShape(field.domain);
-      b.classes = ClassesOf(field.name);
+      b.classes = l2::ClassesOfField(module_.spec, data, field);
       b.storage = place_.storage;
       b.path = info_->path;
       bound.fields.push_back(std::move(b));
     }
     program_.data.push_back(std::move(bound));
-  }
-
-  // A field of integers that a divergence compares with a distribution holds its classes; one of
-  // reals, and every field declared so, distributions over them.
-  int64_t ClassesOf(const std::string& field) const {
-    const l3::Domain& domain = module_.spec.FindData(data_name_)->FindField(field)->domain;
-    if (const int64_t declared = l2::ClassesOf(domain); declared > 0) return declared;
-    for (const l3::Loss& loss : module_.spec.losses) {
-      for (const l3::Term& term : loss.terms) {
-        if (term.kind != l3::LossKind::kDivergence || term.reads.size() != 2) continue;
-        const l3::Ref& target = term.reads[1];
-        if (target.kind != l3::Ref::Kind::kField || target.owner != data_name_ ||
-            target.member != field) {
-          continue;
-        }
-        const l3::Domain* predicted = module_.spec.DomainOf(term.reads[0]);
-        if (predicted != nullptr && l2::ClassesOf(*predicted) > 0) {
-          return l2::ClassesOf(*predicted);
-        }
-      }
-    }
-    return 0;
   }
 
   void BuildActor(size_t model) {
