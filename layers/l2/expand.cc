@@ -36,6 +36,7 @@ class Expander {
     auto turns = ResolveTurns(spec_, diagnostics);
     if (!turns) throw std::logic_error("the module was not verified");
     turns_ = std::move(*turns);
+    FindClock();
   }
 
   ForwardGraph Run() {
@@ -55,6 +56,22 @@ class Expander {
   }
 
  private:
+  // Only what is updated counts steps.
+  void FindClock() {
+    auto updates = [](const Turn& turn, const std::string& model) {
+      return std::find(turn.updates.begin(), turn.updates.end(), model) != turn.updates.end();
+    };
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      const int64_t ticks = std::count_if(turns_.begin(), turns_.end(), [&](const Turn& turn) {
+        return updates(turn, module_.methods[m].model);
+      });
+      if (ticks == 0) continue;
+      result_.clock = m;
+      result_.ticks = ticks;
+      return;
+    }
+  }
+
   // What a model makes of some value.
   struct Applied {
     NodeId output = 0;
@@ -85,7 +102,7 @@ class Expander {
     NodeId counts = g_.Full(1, {batch_}, DType::kBool);
     for (size_t i = plan.curriculum.size(); i-- > 0;) {
       const Form& stage = plan.curriculum[i];
-      const NodeId limit = g_.Const(static_cast<double>(end), DType::kI64);
+      const NodeId limit = g_.Const(static_cast<double>(end * result_.ticks), DType::kI64);
       const NodeId during = g_.Expand(g_.Binary(Op::kCmpLt, *result_.step, limit), {batch_});
       const NodeId holds = ExpandPredicate(g_, stage.Expression(0), values, batch_);
       counts = g_.Add(Op::kWhere, {during, holds, counts});
@@ -297,6 +314,8 @@ class Expander {
       NodeId value = ExpandTerm(term);
       if (term.weight != 1) value = g_.Binary(Op::kMul, value, g_.Const(term.weight));
       total = total ? g_.Binary(Op::kAdd, *total, value) : value;
+      if (term.has_loss) continue;
+      nodes.other_loss = nodes.other_loss ? g_.Binary(Op::kAdd, *nodes.other_loss, value) : value;
     }
     nodes.loss = *total;
     nodes.row_loss = row_loss_;
@@ -314,8 +333,6 @@ class Expander {
     result_.metrics[nodes.first_metric].numerator = sum;
     if (result_.turns.empty() && Reads(methods_.model)) AddOutput("output", result_.output);
     nodes.metric_count = result_.metrics.size() - nodes.first_metric;
-      if (term.has_loss) continue;
-      nodes.other_loss = nodes.other_loss ? g_.Binary(Op::kAdd, *nodes.other_loss, value) : value;
     result_.turns.push_back(std::move(nodes));
   }
 
