@@ -116,8 +116,9 @@ bool ProgramParser::ParseSampling(Sampling& sampling) {
       if (number) *count = *number;
       return number.has_value();
     }
-    ErrorUnknown("argument", *label, {"split", "rows", "batch", "drop_last", "window", "stride",
-                                      "shards", "buffer", "recent"});
+    ErrorUnknown(
+        "argument", *label,
+        {"split", "rows", "batch", "drop_last", "window", "stride", "shards", "buffer", "recent"});
     return false;
   });
   if (!ok) return false;
@@ -128,6 +129,12 @@ bool ProgramParser::ParseSampling(Sampling& sampling) {
   }
   if ((sampling.kind == SampleKind::kReplay) != (sampling.buffer > 0)) {
     Error(sampling.span, "replay, and only replay, has a buffer:");
+    return false;
+  }
+  if (sampling.batch % sampling.shards != 0) {
+    Error(sampling.span, "a batch of " + std::to_string(sampling.batch) +
+                             " cannot take evenly of " + std::to_string(sampling.shards) +
+                             " shards");
     return false;
   }
   return true;
