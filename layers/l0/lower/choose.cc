@@ -15,6 +15,7 @@
 #include "layers/l0/lower/explain.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
+#include "layers/search/saturation.h"
 #include "rewrites/rewrites.h"
 
 namespace l3c::l0::lower {
@@ -135,8 +136,8 @@ class Chooser {
       return false;
     }
     if (report.cut_short()) {
-      failure_ = search::Timeout{report.matches, options_.budget.work, "saturating",
-                                 "raise the budget of e-graph nodes"};
+      failure_ =
+          search::CutShort(report, options_.budget, "saturating", "raise the budget of the search");
       return false;
     }
     return true;
