@@ -25,6 +25,7 @@
 #include "layers/l2/space_builder.h"
 #include "layers/l2/space_graph.h"
 #include "layers/l2/verify.h"
+#include "layers/l3/simplify.h"
 #include "layers/support/printer.h"
 #include "rewrites/rewrites.h"
 
@@ -41,12 +42,14 @@ uint64_t Saturate(double count) {
                                         : static_cast<uint64_t>(count);
 }
 
-// What an annotation fixes must be sound in the method that it lands in; the candidates in which it
+// What annotations fix must be sound in the methods that they land in; the candidates in which it
 // is not are dropped.
-std::optional<SearchFailure> CheckAnnotations(const Space& space,
+std::optional<SearchFailure> CheckAnnotations(const l3::Module& spec,
                                               std::vector<search::Candidate<Module>>& candidates) {
-  const auto hints = space.spec->hints.find(space.model->name);
-  if (hints == space.spec->hints.end() || space.spec->models.size() != 1) return std::nullopt;
+  const auto annotated =
+      std::find_if(spec.models.begin(), spec.models.end(),
+                   [&](const l3::Model& model) { return spec.hints.contains(model.name); });
+  if (annotated == spec.models.end()) return std::nullopt;
   std::optional<SearchFailure> first;
   std::erase_if(candidates, [&](const search::Candidate<Module>& candidate) {
     support::Diagnostics diagnostics;
@@ -54,7 +57,7 @@ std::optional<SearchFailure> CheckAnnotations(const Space& space,
     const support::Diagnostic& error = diagnostics.all().front();
     if (!first) {
       first = NoCandidates{error.message, error.fix.empty() ? error.label : error.fix,
-                           hints->second.front().span};
+                           spec.hints.at(annotated->name).front().span};
     }
     return true;
   });
@@ -129,11 +132,17 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
   }
   if (options.mode == search::Mode::kEGraph) {
     found = searcher.Top(std::move(found.front()), options.budget.top);
-    if (constraints.simulate && spec.models.size() == 1 && found.size() > 1) {
-      result.failure = Rerank(space, constraints.simulate, options.forced, found, explanation);
-      if (result.failure) return result;
-    }
   }
+  if (options.mode == search::Mode::kEGraph && constraints.simulate && spec.models.size() == 1 &&
+      found.size() > 1) {
+    result.failure = Rerank(space, constraints.simulate, options.forced, found, explanation);
+  } else if (options.forced.contains(PlanDecision(space))) {
+    result.failure = NoCandidates{
+        "there is no decision '" + PlanDecision(space) + "' to force: nothing is left to reorder",
+        "leave it out",
+        {}};
+  }
+  if (result.failure) return result;
   searcher.Explain(found.front(), options.mode == search::Mode::kEGraph, explanation);
   report();
   explanation.report.scored = scored;
@@ -143,7 +152,6 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
   for (const Scored& candidate : found) {
     result.candidates.push_back({Build(space, candidate.choice), scorer.Cost(candidate.score)});
   }
-  result.failure = CheckAnnotations(space, result.candidates);
   return result;
 }
 
@@ -206,7 +214,9 @@ search::LoweringResult<Module> LowerGoal(const l3::Module& spec,
   }
   if (spec.models.empty()) {
     result.failure = NoCandidates{"the specification has no model", "declare one", {}};
+    return result;
   }
+  result.failure = CheckAnnotations(spec, result.candidates);
   return result;
 }
 
@@ -224,9 +234,10 @@ std::optional<size_t> PointOf(const std::vector<FrontPoint>& front, std::optiona
 
 }  // namespace
 
-search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
+search::LoweringResult<Module> LowerToL2(const l3::Module& written,
                                          const LowerConstraints& constraints,
                                          const search::LoweringOptions& options) {
+  const l3::Module spec = l3::Simplify(written);
   const std::vector<FrontPoint> front = Front(spec);
   if (front.empty() && !constraints.pick) return LowerGoal(spec, constraints, options);
   search::LoweringResult<Module> result;

@@ -40,10 +40,12 @@ std::string PlanKey(const Space& space, const Choice& choice) {
 
 }  // namespace
 
+std::string PlanDecision(const Space& space) { return "l2/" + space.model->name + "/plan"; }
+
 std::optional<SearchFailure> Rerank(const Space& space, const StepSimulator& simulate,
                                     const search::ForcedChoices& forced, std::vector<Scored>& found,
                                     search::Explanation& explanation) {
-  const std::string id = "l2/" + space.model->name + "/plan";
+  const std::string id = PlanDecision(space);
   struct Simulated {
     Scored candidate;
     size_t rank = 0;  // by the priors, from 1
@@ -66,16 +68,19 @@ std::optional<SearchFailure> Rerank(const Space& space, const StepSimulator& sim
   std::stable_sort(all.begin(), all.end(), [](const Simulated& a, const Simulated& b) {
     return a.cost[0].value < b.cost[0].value;
   });
+  std::string rank;
   for (const auto& [other, label] : forced) {
-    if (!other.starts_with("l2/")) continue;
-    const std::string rank = other == id ? label : "1";
+    if (other.starts_with("l2/")) rank = "1";
+  }
+  if (const auto wanted = forced.find(id); wanted != forced.end()) rank = wanted->second;
+  if (!rank.empty()) {
     const auto at = std::find_if(all.begin(), all.end(), [&](const Simulated& one) {
       return std::to_string(one.rank) == rank;
     });
     if (at != all.end()) {
       std::rotate(all.begin(), at, at + 1);
-    } else if (other == id) {
-      return NoCandidates{"'" + label + "' is no candidate of '" + id + "'",
+    } else if (forced.contains(id)) {
+      return NoCandidates{"'" + rank + "' is no candidate of '" + id + "'",
                           "candidates: 1 to " + std::to_string(found.size()),
                           {}};
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "layers/l2/candidate.h"
@@ -12,8 +13,11 @@
 
 namespace l3c::l2 {
 
+// The id of what Rerank decides: l2/MODEL/plan. Its labels are ranks by the priors, from 1.
+std::string PlanDecision(const Space& space);
+
 // Orders `found` by predicted steps × the simulated step of their whole plans, and records it as
-// the decision l2/MODEL/plan. Those that cannot be placed are dropped, unless none can. What is
+// PlanDecision. Those that cannot be placed are dropped, unless none can. What is
 // forced is taken as it ranks by the priors, so that a loser costs what was explained.
 std::optional<search::SearchFailure> Rerank(const Space& space, const StepSimulator& simulate,
                                             const search::ForcedChoices& forced,
