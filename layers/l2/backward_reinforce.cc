@@ -37,7 +37,7 @@ void Check(const Form& form, const Module& module, const Methods& methods,
     return;
   }
   for (const LossChoice& loss : methods.losses) {
-    if (loss.form.name != "ce" && loss.form.name != "kl") continue;
+    if (FindLoss(loss.form.name)->bears_certainty) continue;
     diagnostics
         .Error(support::Kind::kConsistency, loss.form.span.known() ? loss.form.span : form.span,
                loss.form.name +

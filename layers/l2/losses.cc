@@ -19,7 +19,6 @@ Registry<LossEntry>& Table() {
 
 const std::deque<LossEntry>& AllLosses() { return Table().all(); }
 const LossEntry* FindLoss(std::string_view name) { return Table().Find(name); }
-void RegisterLoss(LossEntry entry) { Table().Add(std::move(entry)); }
 
 Form DefaultLoss(TargetKind target) {
   for (const LossEntry& entry : AllLosses()) {

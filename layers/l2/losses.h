@@ -47,11 +47,12 @@ struct LossEntry {
   std::function<bool(TargetKind)> accepts;
   // `graph` gains the rows' losses.
   std::function<LossRows(tensor::Graph& graph, const Form&, const LossOperands&)> expand;
+  // Finite too where the output is certain of a class, and wrong.
+  bool bears_certainty = true;
 };
 
 const LossEntry* FindLoss(std::string_view name);
 const std::deque<LossEntry>& AllLosses();
-void RegisterLoss(LossEntry entry);  // as RegisterLayer
 
 // The families, one file each.
 std::vector<LossEntry> CrossEntropyLosses();  // loss_cross_entropy.cc: ce kl error

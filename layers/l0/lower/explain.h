@@ -50,7 +50,6 @@ class Explainer {
 
  private:
   std::string Label(egraph::ENodeRef n) const;
-  std::string RootName(ValueId v) const { return table_.values[v].name; }
   search::CostVector Costs(const egraph::CostVector& cost) const;
 
   const egraph::EGraph& graph_;
