@@ -1,7 +1,6 @@
 #include "layers/l2/expand.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -232,9 +231,7 @@ class Expander {
     return key + ")";
   }
 
-  NodeId AsF32(NodeId id) {
-    return g_.node(id).dtype == DType::kF32 ? id : g_.Cast(id, DType::kF32);
-  }
+  NodeId AsF32(NodeId id) { return As(g_, id, DType::kF32); }
 
   // [batch, …InputShape]
   NodeId InputOf(const l3::Model& model, const std::vector<l3::Ref>& inputs) {
@@ -245,24 +242,16 @@ class Expander {
       return g_.node(value).shape == shape ? value : g_.Reshape(value, shape);
     }
     const size_t axis = shape.size() - 1;
-    std::optional<NodeId> joined;
-    int64_t before = 0;
+    std::vector<NodeId> parts;
     for (const l3::Ref& input : inputs) {
-      NodeId part = AsF32(ValueOf(input));
+      const NodeId part = AsF32(ValueOf(input));
       Shape own = shape;
       int64_t places = 1;
       for (size_t i = 1; i < axis; ++i) places *= shape[i];
       own[axis] = tensor::NumElements(g_.node(part).shape) / (batch_ * places);
-      if (g_.node(part).shape != own) part = g_.Reshape(part, own);
-      tensor::Attributes padding;
-      padding.ints.assign(2 * shape.size(), 0);
-      padding.ints[2 * axis] = before;
-      padding.ints[2 * axis + 1] = shape[axis] - before - own[axis];
-      before += own[axis];
-      part = g_.Add(Op::kPad, {part}, padding);
-      joined = joined ? g_.Binary(Op::kAdd, *joined, part) : part;
+      parts.push_back(g_.node(part).shape == own ? part : g_.Reshape(part, own));
     }
-    return *joined;
+    return Concatenate(g_, parts, axis);
   }
 
   Applied ExpandInfer(const Methods& methods, NodeId input) {
@@ -474,27 +463,13 @@ class Expander {
     result_.metrics.push_back({metric_prefix_ + "accuracy", sum, rows_});
   }
 
-  // aᵉ of a ≥ 0, zero below the least normal number: there a slope may be infinite, as that of a
-  // root at zero, and is cut to zero. NaN is kept.
-  NodeId PowerOfPositive(NodeId a, double e) {
-    const Shape shape = g_.node(a).shape;
-    const NodeId none =
-        g_.Binary(Op::kCmpLt, a, g_.Full(std::numeric_limits<float>::min(), Shape(shape)));
-    const NodeId safe = g_.Add(Op::kWhere, {none, g_.Full(1, Shape(shape)), a});
-    const NodeId power = e == 0.5
-                             ? g_.Unary(Op::kSqrt, safe)
-                             : g_.Unary(Op::kExp2, g_.Binary(Op::kMul, g_.Unary(Op::kLog2, safe),
-                                                             g_.Full(e, Shape(shape))));
-    return g_.Add(Op::kWhere, {none, g_.Full(0, Shape(shape)), power});
-  }
-
   // (Σ|x|ᵖ)^(1/p) from Σ|x|ᵖ.
-  NodeId Root(NodeId sum, double p) { return p == 1 ? sum : PowerOfPositive(sum, 1 / p); }
+  NodeId Root(NodeId sum, double p) { return p == 1 ? sum : PowerOfPositive(g_, sum, 1 / p); }
 
   NodeId Power(NodeId a, double p) {
     if (p == 2) return g_.Unary(*tensor::FindOp("square"), a);
     const NodeId size = g_.Unary(*tensor::FindOp("abs"), a);
-    return p == 1 ? size : PowerOfPositive(size, p);
+    return p == 1 ? size : PowerOfPositive(g_, size, p);
   }
 
   NodeId ExpandNorm(const ObjectiveTerm& term) {
@@ -518,12 +493,7 @@ class Expander {
   NodeId RowNorm(const std::vector<NodeId>& values, double p) {
     std::optional<NodeId> sum;
     for (NodeId value : values) {
-      NodeId powers = Power(AsF32(value), p);
-      std::vector<int64_t> axes;
-      for (size_t i = 1; i < g_.node(powers).shape.size(); ++i) {
-        axes.push_back(static_cast<int64_t>(i));
-      }
-      if (!axes.empty()) powers = g_.ReduceSum(powers, axes);
+      const NodeId powers = SumRows(g_, Power(AsF32(value), p));
       sum = sum ? g_.Binary(Op::kAdd, *sum, powers) : powers;
     }
     return MeanOverRows({Root(*sum, p), {}});
