@@ -74,16 +74,13 @@ BackwardGraph::BackwardGraph(const ForwardGraph& forward, size_t turn, uint64_t 
     : graph_(forward.graph),
       info_(forward.parameters),
       parameters_(forward.parameter_nodes),
+      networks_(forward.networks),
       loss_(forward.turns[turn].loss),
       row_loss_(forward.turns[turn].row_loss),
       other_loss_(forward.turns[turn].other_loss),
       mask_(forward.row_weight),
       seed_(seed),
       total_steps_(total_steps) {
-  for (const auto& [model, network] : forward.networks) {
-    networks_[model] = {network.output, network.log_output, network.values,
-                        network.first_parameter};
-  }
   Settle();
 }
 

@@ -43,13 +43,7 @@ class BackwardGraph {
   tensor::NodeId parameter(size_t p) const { return parameters_[p]; }
   const std::vector<Parameter>& parameters() const { return info_; }
   // What the model with this index makes of its own input.
-  struct Network {
-    tensor::NodeId output = 0;
-    std::optional<tensor::NodeId> log_output;
-    std::vector<tensor::NodeId> values;  // by node of the network
-    size_t first_parameter = 0;          // of the model's, in parameters()
-  };
-  const Network& network(size_t model) const { return networks_.at(model); }
+  const NetworkNodes& network(size_t model) const { return networks_.at(model); }
   int64_t total_steps() const { return total_steps_; }
   tensor::NodeId completed();                       // f64 []: steps done
   tensor::NodeId Key(std::string_view label);       // u64 [], another in every step
@@ -81,7 +75,7 @@ class BackwardGraph {
   tensor::Graph graph_;
   std::vector<Parameter> info_;
   std::vector<tensor::NodeId> parameters_;
-  std::map<size_t, Network> networks_;
+  std::map<size_t, NetworkNodes> networks_;
   tensor::NodeId loss_ = 0;
   std::optional<tensor::NodeId> row_loss_;
   std::optional<tensor::NodeId> other_loss_;

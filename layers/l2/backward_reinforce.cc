@@ -68,7 +68,7 @@ NodeId MeanOverRows(BackwardGraph& to, NodeId rows) {
 std::optional<NodeId> SampledLoss(BackwardGraph& to, const BackwardCall& call) {
   if (!to.row_loss()) return std::nullopt;
   Graph& g = to.graph();
-  const BackwardGraph::Network& network = to.network(call.model);
+  const NetworkNodes& network = to.network(call.model);
   const NodeId p = network.output;
   const Shape shape = g.node(p).shape;
   // Models that draw in one step draw apart.
