@@ -113,7 +113,7 @@ class Recomputation {
       fenced_[id] = op == Op::kInput;
     }
     for (size_t p = 0; p < to.parameters().size(); ++p) fenced_[to.parameter(p)] = false;
-    const BackwardGraph::Network& network = to.network(call.model);
+    const NetworkNodes& network = to.network(call.model);
     for (size_t i = 0; i < network.values.size(); ++i) {
       const auto& names = call.form->Names(1);
       const std::string& name = call.methods->infer.nodes[i].name;
@@ -140,12 +140,6 @@ class Recomputation {
       std::vector<NodeId> inputs;
       for (NodeId input : node.inputs) {
         inputs.push_back(input < forward_size_ ? Again(input) : copy[input]);
-      }
-      // What is computed again comes last, so that an order of evaluation that goes by operands
-      // reaches it when the gradient that it meets is there.
-      const bool commutes = node.op == Op::kMul || node.op == Op::kAdd || node.op == Op::kMax;
-      if (commutes && node.inputs[0] < forward_size_ && node.inputs[1] >= forward_size_) {
-        std::swap(inputs[0], inputs[1]);
       }
       if (inputs != node.inputs) {
         copy[id] = g_.Add(node.op, std::move(inputs), node.attr, {}, node.span);

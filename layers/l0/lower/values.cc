@@ -1,7 +1,9 @@
 #include "layers/l0/lower/values.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -261,7 +263,21 @@ class Decoder {
     return it != first_node_.end() && step_.graph.node(it->second).op == row.spelling->op;
   }
 
-  // Post-order over all definitions; a definition that leads back to its own class is left out.
+  // The operands of a row by the source's first node of each; those that it does not have last.
+  std::array<int, 3> VisitOrder(const ClassInfo::Row& row) const {
+    std::array<int, 3> order = {0, 1, 2};
+    auto made = [&](int operand) {
+      const auto at = first_node_.find(row.args[operand].bits);
+      return at == first_node_.end() ? std::numeric_limits<NodeId>::max() : at->second;
+    };
+    std::stable_sort(order.begin(), order.begin() + row.spelling->operands,
+                     [&](int a, int b) { return made(a) < made(b); });
+    return order;
+  }
+
+  // Post-order over all definitions, of operands in the order in which the source makes them: what
+  // it makes late, such as a value that is computed again for its gradient, is numbered late. A
+  // definition that leads back to its own class is left out.
   void Visit(egraph::Value root) {
     struct Frame {
       uint32_t c;
@@ -304,7 +320,7 @@ class Decoder {
         frame.cyclic = false;
         continue;
       }
-      const uint32_t child = row.args[frame.operand].bits;
+      const uint32_t child = row.args[VisitOrder(row)[frame.operand]].bits;
       if (state_[child] == 0) {
         open(child);
       } else if (state_[child] == kOpen) {
