@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 
 #include "egraph/big.h"
+#include "egraph/f64_text.h"
+#include "egraph/utf8.h"
 
 namespace l3c::egraph {
 namespace {
@@ -23,16 +24,41 @@ constexpr uint32_t kMinDeadToCompact = 256;
 constexpr uint32_t kScannedRounds = 10;
 constexpr size_t kScanPerLookup = 32;
 
-// The shortest decimal digits that read back as the same number, without an exponent, and always
-// with a point: a literal of f64 shows that it is none of i64.
-std::string FormatF64(double d) {
-  if (std::isnan(d)) return "NaN";
-  if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
-  char buffer[400];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, d, std::chars_format::fixed).ptr;
-  std::string text(buffer, end);
-  if (text.find('.') == std::string::npos) text += ".0";
-  return text;
+// One level of a value as text, but for containers whose elements are written out: these may share
+// what they hold many times over, so no more is added than `max_bytes` and one literal.
+void AppendValue(const EGraph& graph, SortId sort, Value v, size_t max_bytes, std::string* text) {
+  const Sort& s = graph.sort(sort);
+  if (!s.is_container()) {
+    *text += graph.DescribeValue(sort, v);
+    return;
+  }
+  *text += "(" + std::string(ContainerConstructor(s.container));
+  const std::span<const Value> elements = graph.Elements(v);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (text->size() > max_bytes) {
+      *text += " …";
+      break;
+    }
+    const SortId element = graph.ElementSort(sort, elements, i);
+    if (element == kUnit && s.container == ContainerKind::kFn) continue;
+    *text += ' ';
+    AppendValue(graph, element, elements[i], max_bytes, text);
+  }
+  *text += ')';
+}
+
+// Of a value, or of a row of a function, in a message.
+constexpr size_t kMaxShown = 200;
+
+std::string Shown(const std::string& text) {
+  const std::string_view shown = WholeCharacters(text, kMaxShown);
+  return std::string(shown) + (shown.size() < text.size() ? "…" : "");
+}
+
+std::string ShownValue(const EGraph& graph, SortId sort, Value v) {
+  std::string text;
+  AppendValue(graph, sort, v, kMaxShown, &text);
+  return Shown(text);
 }
 
 }  // namespace
@@ -414,8 +440,8 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
     case Merge::Kind::kAssertEqual: {
       const Table& table = tables_[id.index];
       Fail("conflicting values for " + DescribeRow(id, row) + ": " +
-           DescribeValue(sort, old_value) + " from " + DescribeRule(table.Provenance(row)) + ", " +
-           DescribeValue(sort, new_value) + " from " + DescribeRule(rule));
+           ShownValue(*this, sort, old_value) + " from " + DescribeRule(table.Provenance(row)) +
+           ", " + ShownValue(*this, sort, new_value) + " from " + DescribeRule(rule));
       return std::nullopt;
     }
     case Merge::Kind::kMin:
@@ -432,7 +458,7 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
       std::optional<Value> merged = f.merge.fn()(*this, old_value, new_value);
       if (!merged) {
         Fail("the merge of " + DescribeRow(id, row) + " gives nothing for " +
-             DescribeValue(sort, old_value) + " and " + DescribeValue(sort, new_value) +
+             ShownValue(*this, sort, old_value) + " and " + ShownValue(*this, sort, new_value) +
              ", the latter from " + DescribeRule(rule));
       }
       return merged;
@@ -811,7 +837,7 @@ std::string EGraph::DescribeValue(SortId sort, Value v) const {
   if (sort == kUnit) return "()";
   if (sort == kBool) return AsBool(v) ? "true" : "false";
   if (sort == kI64) return std::to_string(AsI64(v));
-  if (sort == kF64) return FormatF64(AsF64(v));
+  if (sort == kF64) return F64Literal(AsF64(v));
   if (sort == kString) {
     std::string text = "\"";
     for (char c : AsString(v)) {
@@ -823,15 +849,10 @@ std::string EGraph::DescribeValue(SortId sort, Value v) const {
   if (sort == kBigInt || sort == kBigRat || sort == kRational) return DescribeBig(*this, sort, v);
   const Sort& s = sorts_[sort.index];
   if (!s.is_container()) return "c" + std::to_string(Find(v).bits);
-  std::string text = "(" + std::string(ContainerConstructor(s.container));
-  const std::span<const Value> elements = Elements(v);
-  for (size_t i = 0; i < elements.size(); ++i) {
-    const SortId element = ElementSort(sort, elements, i);
-    if (element == kUnit && s.container == ContainerKind::kFn) continue;
-    text += ' ';
-    text += DescribeValue(element, elements[i]);
-  }
-  return text + ')';
+  constexpr size_t kMaxText = size_t{64} << 20;
+  std::string text;
+  AppendValue(*this, sort, v, kMaxText, &text);
+  return text;
 }
 
 std::string EGraph::DescribeRow(FunctionId id, uint32_t row) const {
@@ -839,9 +860,9 @@ std::string EGraph::DescribeRow(FunctionId id, uint32_t row) const {
   std::string text = "(" + f.name;
   for (uint32_t i = 0; i < f.inputs.size(); ++i) {
     text += ' ';
-    text += DescribeValue(f.inputs[i], Value{tables_[id.index].Get(row, i)});
+    AppendValue(*this, f.inputs[i], Value{tables_[id.index].Get(row, i)}, kMaxShown, &text);
   }
-  return text + ')';
+  return Shown(text + ')');
 }
 
 std::string EGraph::DescribeRule(RuleId id) const {

@@ -70,7 +70,8 @@ bool ProofChecker::LoadTerm(const Proof::Term& term) {
       const auto* b = std::get_if<bool>(&term.literal);
       const auto* d = std::get_if<double>(&term.literal);
       const auto* s = std::get_if<std::string>(&term.literal);
-      const bool text = term.sort == kString || term.sort == kBigInt || term.sort == kBigRat;
+      const bool text = term.sort == kString || term.sort == kBigInt || term.sort == kBigRat ||
+                        term.sort == kRational;
       if (term.sort == kI64 && i) value = g.I64(*i);
       if (term.sort == kUnit && i) value = Value{static_cast<uint32_t>(*i)};
       if (term.sort == kBool && b) value = g.Bool(*b);

@@ -1,4 +1,6 @@
 // check, and what it says when it does not hold.
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -13,12 +15,19 @@ constexpr size_t kMaxShownTerm = 200;
 }  // namespace
 
 bool Loader::CheckCommand(uint32_t n) {
+  check_began_ = std::chrono::steady_clock::now();
   Query query;
   if (!ReadQuery(n, 1, &query)) return false;
-  const std::optional<bool> holds =
-      HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget.max_seconds);
+  const std::optional<bool> holds = HasMatchInTime(query);
   if (!holds) return Error(Offset(n), "the time limit passed before this was known");
   return *holds ? ProveCheck(n, query) : CheckFailed(n);
+}
+
+std::optional<bool> Loader::HasMatchInTime(const Query& query) {
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - check_began_;
+  const double limit = options_.budget.max_seconds;
+  return HasMatchWithin(graph_, query, /*subsumed_too=*/true,
+                        std::isfinite(limit) ? std::max(0.0, limit - spent.count()) : limit);
 }
 
 // Whether there is a match of the facts [first, last) of `n`; nothing where they are no query by
@@ -30,16 +39,31 @@ std::optional<bool> Loader::Holds(uint32_t n, uint32_t first, uint32_t last) {
     if (!compiler.AddFact(Child(n, i))) return std::nullopt;
   }
   if (!compiler.FinishQuery(&query)) return std::nullopt;
-  return HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget.max_seconds);
+  return HasMatchInTime(query);
 }
 
-// "; 'EXPR' is TERM" where the expression has no variables, or that it is not there.
-std::string Loader::ValueInGraph(uint32_t expr) {
+std::optional<bool> Loader::IsPresent(uint32_t expr) {
   Compiler compiler(graph_, doc_);
   Query query;
-  if (!compiler.AddPresence(expr) || !compiler.FinishQuery(&query)) return "";
-  if (!HasMatch(graph_, query, /*subsumed_too=*/true)) {
-    return "; " + Quoted(expr) + " is not in the e-graph";
+  if (!compiler.AddPresence(expr) || !compiler.FinishQuery(&query)) return std::nullopt;
+  return HasMatchInTime(query);
+}
+
+// "; 'EXPR' is TERM" where the expression has no variables, or which part of it is not there.
+std::string Loader::ValueInGraph(uint32_t expr) {
+  const std::optional<bool> present = IsPresent(expr);
+  if (!present) return "";
+  if (!*present) {
+    // The innermost part that is missing is why all around it are.
+    uint32_t missing = expr;
+    for (uint32_t i = 0; i < Count(missing); ++i) {
+      const uint32_t part = Child(missing, i);
+      if (!doc_.IsList(part) || IsPresent(part).value_or(true)) continue;
+      missing = part;
+      i = 0;
+    }
+    const bool computed = !graph_.FindFunction(doc_.Text(Child(missing, 0))).valid();
+    return "; " + Quoted(missing) + (computed ? " has no value" : " is not in the e-graph");
   }
   // Everything is there already, so evaluating it adds nothing.
   EGraph::Global value;

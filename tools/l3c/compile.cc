@@ -23,6 +23,7 @@
 #include "layers/l3/verify.h"
 #include "runtime/data_set.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 #include "tools/l3c/overrides.h"
 
 namespace l3c::tools {
@@ -138,6 +139,7 @@ class Timer {
 bool Compilation::Succeeds(bool ok) {
   if (ok && !diagnostics_.has_errors()) return true;
   std::cerr << (options_.sarif ? diagnostics_.RenderSarif() : diagnostics_.Render(options_.color));
+  PrintJsonDiagnostics(diagnostics_);
   return false;
 }
 

@@ -7,6 +7,7 @@
 
 #include "tools/l3c/commands.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 #include "tools/l3c/options.h"
 
 namespace l3c::tools {
@@ -28,8 +29,11 @@ int RunCommand(const Options& options) {
 int Main(int argc, char** argv) {
   const ParsedCommandLine command_line = ParseCommandLine(argc, argv);
   if (!command_line.options) return command_line.exit_code;
+  UseJsonLines(command_line.options->json);
   try {
-    return RunCommand(*command_line.options);
+    const int code = RunCommand(*command_line.options);
+    EndJsonLines(code == 0);
+    return code;
   } catch (const std::bad_alloc&) {
     EnvironmentError("out of memory");
   } catch (const std::filesystem::filesystem_error& error) {
@@ -38,6 +42,7 @@ int Main(int argc, char** argv) {
     // Nothing else throws on bad input; what arrives here is a defect of l3c.
     std::fprintf(stderr, "internal error: %s\nplease report it with the input\n", error.what());
   }
+  EndJsonLines(false);
   return 1;
 }
 

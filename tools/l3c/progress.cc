@@ -9,6 +9,8 @@
 #include <iostream>
 #include <map>
 
+#include "tools/l3c/json_lines.h"
+
 namespace l3c::tools {
 namespace {
 
@@ -69,9 +71,10 @@ RunReporter::RunReporter(const l0::Plan& plan, Style style, bool color,
 RunReporter::~RunReporter() { ClearBar(); }
 
 void RunReporter::Emit(const ordered_json& event) {
-  const std::string line = event.dump();
-  if (events_.is_open()) events_ << line << "\n" << std::flush;
-  if (style_ == Style::kJson) std::cout << line << std::endl;
+  if (events_.is_open()) events_ << event.dump() << "\n" << std::flush;
+  if (style_ != Style::kJson) return;
+  PrintJsonLine(event);
+  std::cout << std::flush;
 }
 
 void RunReporter::OnReport(const runtime::Report& report) {

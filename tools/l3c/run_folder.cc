@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/folder_lock.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 namespace {
@@ -134,6 +135,7 @@ std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
   }
   if (diagnostics.has_errors()) {
     std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
+    PrintJsonDiagnostics(diagnostics);
     return std::nullopt;
   }
   Saved saved{std::move(*plan), {}, false};
@@ -156,6 +158,7 @@ std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
     }
   }
   for (const auto& [name, folder] : options.data) saved.data[name] = folder;
+  if (!options.data.empty()) saved.synthetic = false;
   return saved;
 }
 
