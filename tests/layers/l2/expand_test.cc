@@ -73,7 +73,7 @@ std::vector<double> RunLayer(const std::string& text, const Shape& sample, std::
 
 // Operands and constants are f32, the arithmetic is f64.
 constexpr double kExact = 1e-12;     // every constant is a power of two
-constexpr double kConstants = 2e-7;  // some are rounded
+constexpr double kConstants = 5e-8;  // some are rounded, such as log₂ e below every exp
 
 void ExpectNear(const std::vector<double>& found, const std::vector<double>& expected,
                 double tolerance = kExact) {
@@ -147,17 +147,17 @@ TEST(L2Layers, ActivationsFollowTheirFormulas) {
   }
   ExpectNear(RunLayer("relu", {6}, x, 1, {}), relu);
   ExpectNear(RunLayer("act(gelu)", {6}, x, 1, {}), gelu, kConstants);
-  ExpectNear(RunLayer("silu", {6}, x, 1, {}), silu);
-  ExpectNear(RunLayer("swish", {6}, x, 1, {}), silu);
+  ExpectNear(RunLayer("silu", {6}, x, 1, {}), silu, kConstants);
+  ExpectNear(RunLayer("swish", {6}, x, 1, {}), silu, kConstants);
 }
 
 TEST(L2Layers, SoftmaxIsStable) {
   const double inf = std::numeric_limits<double>::infinity();
   const auto p = RunLayer("softmax", {3}, {1000, 999, -inf}, 1, {});
   const double e = std::exp(-1.0);
-  ExpectNear(p, {1 / (1 + e), e / (1 + e), 0});
+  ExpectNear(p, {1 / (1 + e), e / (1 + e), 0}, kConstants);
   const auto log = RunLayer("softmax", {2}, {0, -5000}, 1, {}, true);
-  ExpectNear(log, {0, -5000});
+  ExpectNear(log, {0, -5000}, kConstants);
   // A row that is −∞ throughout has no distribution.
   for (double v : RunLayer("softmax", {2}, {-inf, -inf}, 1, {})) EXPECT_TRUE(std::isnan(v));
 }
@@ -212,7 +212,7 @@ TEST(L2Losses, CrossEntropyIsTheMeanOverRealRows) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto found =
       EvaluateCe("ce", {1, 2, 0.5, -1, 3, 2, nan, nan, nan}, {1, 2, 0}, {1, 1, 0}, 3);
-  EXPECT_NEAR(found.loss, -(LogSoftmax(a, 1) + LogSoftmax(b, 2)) / 2, kExact);
+  EXPECT_NEAR(found.loss, -(LogSoftmax(a, 1) + LogSoftmax(b, 2)) / 2, kConstants);
   EXPECT_EQ(found.accuracy, 0.5);
 }
 
@@ -221,7 +221,7 @@ TEST(L2Losses, LabelSmoothingSpreadsSomeOfTheTarget) {
   double even = 0;
   for (int i = 0; i < 4; ++i) even += LogSoftmax(a, i) / 4;
   EXPECT_NEAR(EvaluateCe("ce(label_smoothing: 0.125)", a, {1}, {1}, 4).loss,
-              -(0.875 * LogSoftmax(a, 1) + 0.125 * even), kExact);
+              -(0.875 * LogSoftmax(a, 1) + 0.125 * even), kConstants);
   EXPECT_NEAR(EvaluateCe("ce(label_smoothing: 0.1)", a, {1}, {1}, 4).loss,
               -(0.9 * LogSoftmax(a, 1) + 0.1 * even), kConstants);
 }
@@ -229,7 +229,7 @@ TEST(L2Losses, LabelSmoothingSpreadsSomeOfTheTarget) {
 TEST(L2Losses, IgnoredLabelsCountNothing) {
   const std::vector<double> a = {1, 2, 0.5};
   const auto one = EvaluateCe("ce(ignore_index: 2)", {1, 2, 0.5, 9, 9, 0}, {1, 2}, {1, 1}, 3);
-  EXPECT_NEAR(one.loss, -LogSoftmax(a, 1), kExact);
+  EXPECT_NEAR(one.loss, -LogSoftmax(a, 1), kConstants);
   const auto all = EvaluateCe("ce(ignore_index: 2)", {1, 2, 0.5, 9, 9, 0}, {2, 2}, {1, 1}, 3);
   EXPECT_EQ(all.loss, 0);
 }
