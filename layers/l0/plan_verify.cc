@@ -360,6 +360,11 @@ class Verifier {
         Error(Kind::kConsistency, sampler.span,
               "sampler '" + sampler.name + "': replay, and only replay, has a buffer");
       }
+      if (sampler.shards < 1 || sampler.batch % sampler.shards != 0) {
+        Error(Kind::kConsistency, sampler.span,
+              "sampler '" + sampler.name + "': a batch of " + std::to_string(sampler.batch) +
+                  " cannot take evenly of " + std::to_string(sampler.shards) + " shards");
+      }
       if (!IsName(sampler.split)) {
         Error(Kind::kConsistency, sampler.span, "sampler '" + sampler.name + "' has no split");
       }

@@ -54,7 +54,7 @@ std::map<std::string, Array> Interpreter::Run(const Pipeline& pipeline, const Va
       }
       std::vector<Array> outputs = tensor::Evaluate(
           graph->graph, Inputs(graph->graph, graph->args, values, actors), precision_);
-      values.clear();
+      values = batch;
       for (size_t i = 0; i < outputs.size(); ++i) {
         const std::string& name = graph->graph.outputs()[i].name;
         values[name] = outputs[i];

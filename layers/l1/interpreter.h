@@ -17,8 +17,8 @@ class Interpreter {
   Interpreter(const Program& program, uint64_t seed,
               tensor::Precision precision = tensor::Precision::kOwnDType);
 
-  // Runs the graphs and messages of a pipeline on one batch: the arguments of its first tensor
-  // graph by name. Returns the outputs of its graphs by name. Throws tensor::ShapeError when an
+  // Runs the graphs and messages of a pipeline on one batch: the arguments of its tensor graphs by
+  // name, where no graph before gives them. Returns the outputs of its graphs by name. Throws tensor::ShapeError when an
   // argument is missing or has another type than declared.
   std::map<std::string, tensor::Array> Run(const Pipeline& pipeline,
                                            const std::map<std::string, tensor::Array>& batch);

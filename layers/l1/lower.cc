@@ -9,6 +9,7 @@
 #include "layers/l1/graph_part.h"
 #include "layers/l1/naming.h"
 #include "layers/l1/place.h"
+#include "layers/l1/update_plan.h"
 #include "layers/l2/backward.h"
 #include "layers/l2/expand.h"
 #include "layers/l2/inputs.h"
@@ -173,10 +174,13 @@ class Lowering {
     const l2::SamplePlan plan = l2::PlanOf(methods_.sample);
     const int64_t samples = rows == info_->rows.end() ? 0 : l2::SamplesOf(plan, rows->second);
     if (samples < batch_) {
-      const int64_t count = samples;
-      return Fail("data '" + data_name_ + "' has " + std::to_string(count) +
-                      " rows to train on, and a batch has " + std::to_string(batch_),
-                  "make the batch smaller", methods_.sample.span);
+      const std::string what = plan.window > 0 ? " windows" : " rows";
+      const int64_t most = samples / plan.shards;
+      return Fail(
+          "data '" + data_name_ + "' has " + std::to_string(samples) + what +
+              " to train on, and a batch has " + std::to_string(batch_),
+          most == 0 ? "train on more data" : "write batch: " + std::to_string(most) + " or less",
+          methods_.sample.span);
     }
     l2::SamplePlan evaluated = plan;
     evaluated.shards = 1;
@@ -186,18 +190,14 @@ class Lowering {
         std::any_of(phases.begin(), phases.end(), [](const auto& p) { return p.eval_every > 0; });
 
     total_steps_ = l2::TotalSteps(methods_, rows->second);
-    for (size_t m = 0; m < module_.methods.size(); ++m) {
-      updates_.push_back(
-          l2::ExpandUpdate(module_.methods[m].update, ParametersOf(m), total_steps_));
-    }
-    FindVariants();
-    if (variants_.size() > 1 && forward_.turns.size() > 1) {
+    updates_ = PlanUpdates(module_, methods_, forward_, total_steps_);
+    if (updates_.variants.size() > 1 && forward_.turns.size() > 1) {
       return Fail(
           "phases that freeze layers or have an update of their own, and a goal of several "
           "turns",
           "write one of the two", methods_.phases.front().span);
     }
-    for (size_t v = 0; v < variants_.size(); ++v) {
+    for (size_t v = 0; v < updates_.variants.size(); ++v) {
       for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t, v);
     }
     BuildEvalGraph();
@@ -212,51 +212,7 @@ class Lowering {
     methods_.phases = {phase};
   }
 
-  // What some phases update, and how: a training graph and a message of its own.
-  struct Variant {
-    std::vector<std::string> frozen;  // sorted
-    l2::Form update;
-    l2::UpdateGraph graph;
-  };
-
-  void FindVariants() {
-    for (const l2::Phase& phase : methods_.phases) {
-      Variant variant;
-      variant.frozen = phase.frozen;
-      std::sort(variant.frozen.begin(), variant.frozen.end());
-      variant.update = phase.update.empty() ? methods_.update : phase.update[0];
-      size_t v = 0;
-      while (v < variants_.size() && !(variants_[v].frozen == variant.frozen &&
-                                       l2::SameForm(variants_[v].update, variant.update))) {
-        ++v;
-      }
-      variant_of_phase_.push_back(v);
-      if (v < variants_.size()) continue;
-      std::vector<l2::Parameter> moved;
-      for (const l2::Parameter& p : ParametersOf(0)) {
-        if (!IsFrozen(variant, p)) moved.push_back(p);
-      }
-      variant.graph = l2::ExpandUpdate(variant.update, moved, total_steps_);
-      variants_.push_back(std::move(variant));
-    }
-  }
-
-  static bool IsFrozen(const Variant& variant, const l2::Parameter& parameter) {
-    return std::any_of(variant.frozen.begin(), variant.frozen.end(), [&](const std::string& layer) {
-      return parameter.name.starts_with(layer + "_");
-    });
-  }
-
   static std::string VariantSuffix(size_t v) { return v == 0 ? "" : "_" + std::to_string(v + 1); }
-
-  // The parameters of one model.
-  std::vector<l2::Parameter> ParametersOf(size_t model) const {
-    std::vector<l2::Parameter> parameters;
-    for (size_t p = 0; p < forward_.parameters.size(); ++p) {
-      if (forward_.parameter_models[p] == model) parameters.push_back(forward_.parameters[p]);
-    }
-    return parameters;
-  }
 
   std::string ActorName(size_t model) const {
     return module_.methods.size() == 1 ? kActor : module_.methods[model].model + "_state";
@@ -279,7 +235,7 @@ class Lowering {
   void BuildTrainGraph(size_t t, size_t v) {
     l2::TurnNodes turn = forward_.turns[t];
     std::erase_if(turn.parameters,
-                  [&](size_t p) { return IsFrozen(variants_[v], forward_.parameters[p]); });
+                  [&](size_t p) { return updates_.variants[v].Freezes(forward_.parameters[p]); });
     Compute compute;
     compute.variant = v;
     compute.name =
@@ -290,7 +246,7 @@ class Lowering {
     }
     l2::ForwardGraph forward = forward_;
     compute.metrics = AddMetricOutputs(forward.graph, {forward_.metrics[turn.first_metric]});
-    l2::BackwardGraph backward(forward, t, seed_, total_steps_);
+    l2::BackwardGraph backward(forward, t, seed_, total_steps_ * forward_.ticks);
     NameValues(backward.graph());
     std::map<size_t, std::vector<size_t>> by_model;
     for (size_t p : turn.parameters) by_model[forward_.parameter_models[p]].push_back(p);
@@ -346,8 +302,11 @@ class Lowering {
     Graph graph = evaluation_.graph;
     eval_.metrics = AddMetricOutputs(graph, evaluation_.metrics);
     for (size_t m = 0; m < module_.methods.size(); ++m) {
-      if (const l2::Form* form = l2::EvaluationUpdate(module_.methods[m].update)) {
-        graph = ReadEvaluated(graph, *form, ParametersOf(m));
+      if (messages_[m] == 0) continue;  // its parameters stay as they are
+      const l2::Form& update =
+          module_.methods.size() == 1 ? updates_.variants[0].update : module_.methods[m].update;
+      if (const l2::Form* form = l2::EvaluationUpdate(update)) {
+        graph = ReadEvaluated(graph, *form, m);
       }
     }
     NameValues(graph);
@@ -357,26 +316,27 @@ class Lowering {
   }
 
   // The graph with each parameter replaced by what the update has evaluation read.
-  Graph ReadEvaluated(const Graph& from, const l2::Form& form,
-                      const std::vector<l2::Parameter>& parameters) {
+  Graph ReadEvaluated(const Graph& from, const l2::Form& form, size_t model) {
     const l2::UpdateEntry& entry = *l2::FindUpdate(form.name);
+    const l2::UpdatePlace place{.role_owners = updates_.role_owners};
     Graph to;
     std::map<std::string, NodeId> evaluated;
-    const NodeId step = to.AddInput("step", DType::kI64, {});
+    const NodeId step = to.AddInput(updates_.steps[model], DType::kI64, {});
+    evaluated[updates_.steps[model]] = step;  // where random numbers read it, too
+    state_read_[updates_.steps[model]] = model;
     const NodeId completed = to.Cast(step, DType::kF64);
-    for (const l2::Parameter& p : parameters) {
+    for (const l2::Parameter& p : ParametersOf(forward_, model)) {
       l2::EvaluatedParameter in;
       in.graph = &to;
       in.parameter = to.AddInput(p.name, DType::kF32, p.shape);
       for (const std::string& role : entry.state(form)) {
-        const std::string name = p.name + "_" + role;
+        const std::string name = l2::StateName(p.name, form, role, place);
         in.state.push_back(to.AddInput(name, DType::kF32, p.shape));
-        state_read_.push_back(name);
+        state_read_[name] = model;
       }
       in.completed = completed;
       evaluated[p.name] = entry.evaluated(form, in);
     }
-    state_read_.push_back("step");
     std::vector<NodeId> ids;
     for (const tensor::Node& node : from.nodes()) {
       const auto it = evaluated.find(node.name);
@@ -412,25 +372,21 @@ class Lowering {
     if (with_mask) compute.args.push_back(forward_.mask);
     for (NodeId arg : compute.args) part.arguments.push_back(find(arg));
     if (!with_mask) part.ones = find(forward_.mask);
+    std::set<size_t> models;
     for (size_t p = 0; p < forward_.parameters.size(); ++p) {
       const NodeId state = find(forward_.parameter_nodes[p]);
       part.state.push_back(state);
-      if (!needed[state]) continue;
-      const size_t model = forward_.parameter_models[p];
-      if (compute.models.empty() || compute.models.back() != model) compute.models.push_back(model);
+      if (needed[state]) models.insert(forward_.parameter_models[p]);
     }
-    std::vector<std::string> read = state_read_;
-    read.push_back("step");
-    std::sort(read.begin(), read.end());
-    read.erase(std::unique(read.begin(), read.end()), read.end());
-    for (const std::string& name : read) {
+    std::map<std::string, size_t> read = state_read_;
+    read[updates_.steps[forward_.clock]] = forward_.clock;
+    for (const auto& [name, model] : read) {
       const auto state = graph.Find(name);
       if (!state || graph.node(*state).op != Op::kInput || !needed[*state]) continue;
       part.state.push_back(*state);
-      if (compute.models.empty() || compute.models.front() != 0) {
-        compute.models.insert(compute.models.begin(), 0);
-      }
+      models.insert(model);
     }
+    compute.models.assign(models.begin(), models.end());
     compute.graph = Extract(graph, part);
   }
 
@@ -445,7 +401,9 @@ class Lowering {
   bool PlaceAll() {
     StepDemand demand;
     for (const Compute& compute : train_) demand.model_flops += CountFlops(compute.graph);
-    for (const l2::UpdateGraph& update : updates_) demand.update_flops += CountFlops(update.graph);
+    for (const auto& variants : updates_.graphs) {
+      demand.update_flops += CountFlops(variants.front().graph);
+    }
     for (NodeId id : TrainInputs()) {
       const tensor::Node& node = forward_.graph.node(id);
       demand.batch_bytes += static_cast<double>(ByteSize(node.dtype, node.shape));
@@ -455,8 +413,8 @@ class Lowering {
     }
     demand.gradient_bytes = demand.parameter_bytes;
     demand.state_bytes = demand.parameter_bytes + 8;  // and the step
-    for (const l2::UpdateGraph& update : updates_) {
-      for (const l2::UpdateStateField& field : update.state) {
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      for (const l2::UpdateStateField& field : updates_.StateOf(m)) {
         demand.state_bytes += static_cast<double>(ByteSize(field.dtype, field.shape));
       }
     }
@@ -476,13 +434,14 @@ class Lowering {
     program_.system = options_.system;
     BindData();
     for (size_t m = 0; m < module_.methods.size(); ++m) BuildActor(m);
-    for (size_t v = 0; v < variants_.size(); ++v) {
+    for (size_t v = 0; v < updates_.variants.size(); ++v) {
       const std::string name = "train" + VariantSuffix(v);
       std::vector<const Compute*> train;
       for (const Compute& compute : train_) {
         if (compute.variant == v) train.push_back(&compute);
       }
-      program_.stages.push_back(Loader("load_" + name, "train", train, drop_last_));
+      program_.stages.push_back(
+          Loader("load_" + name, "transfer_" + name, "train", train, drop_last_));
       if (place_.staging != place_.resident) {
         program_.stages.push_back(Transfer("transfer_" + name, program_.stages.back(), train));
       }
@@ -490,7 +449,8 @@ class Lowering {
       AddPipeline(name, train);
     }
     if (has_test_) {
-      program_.stages.push_back(Loader("load_test", "test", {&eval_}, /*drop_last=*/false));
+      program_.stages.push_back(
+          Loader("load_test", "transfer_test", "test", {&eval_}, /*drop_last=*/false));
       if (place_.staging != place_.resident) {
         program_.stages.push_back(Transfer("transfer_test", program_.stages.back(), {&eval_}));
       }
@@ -509,35 +469,13 @@ class Lowering {
       b.name = field.name;
       b.dtype = l3::ExampleDType(field.domain);
       b.shape = l3::ExampleShape(field.domain);
-      b.classes = ClassesOf(field.name);
+      b.classes = l2::ClassesOfField(module_.spec, data, field);
       if (b.classes > 0 && !tensor::IsFloat(b.dtype)) b.ignored = IgnoredOf(field.name);
       b.storage = place_.storage;
       b.path = info_->path;
       bound.fields.push_back(std::move(b));
     }
     program_.data.push_back(std::move(bound));
-  }
-
-  // A field of integers that a divergence compares with a distribution holds its classes; one of
-  // reals, and every field declared so, distributions over them.
-  int64_t ClassesOf(const std::string& field) const {
-    const l3::Domain& domain = module_.spec.FindData(data_name_)->FindField(field)->domain;
-    if (const int64_t declared = l2::ClassesOf(domain); declared > 0) return declared;
-    for (const l3::Loss& loss : module_.spec.losses) {
-      for (const l3::Term& term : loss.terms) {
-        if (term.kind != l3::LossKind::kDivergence || term.reads.size() != 2) continue;
-        const l3::Ref& target = term.reads[1];
-        if (target.kind != l3::Ref::Kind::kField || target.owner != data_name_ ||
-            target.member != field) {
-          continue;
-        }
-        const l3::Domain* predicted = module_.spec.DomainOf(term.reads[0]);
-        if (predicted != nullptr && l2::ClassesOf(*predicted) > 0) {
-          return l2::ClassesOf(*predicted);
-        }
-      }
-    }
-    return 0;
   }
 
   // The label of the field that counts nothing, where every loss that reads it says so.
@@ -568,9 +506,8 @@ class Lowering {
   }
 
   void BuildActor(size_t model) {
-    const std::vector<l2::Parameter> parameters = ParametersOf(model);
+    const std::vector<l2::Parameter> parameters = ParametersOf(forward_, model);
     if (parameters.empty()) return;  // the goal does not depend on it
-    const l2::UpdateGraph& update = updates_[model];
     const size_t messages = messages_[model];
     Actor actor;
     actor.name = ActorName(model);
@@ -589,21 +526,13 @@ class Lowering {
     }
     // What nothing updates keeps its parameters alone.
     if (messages > 0) {
-      std::vector<const l2::UpdateGraph*> graphs = {&update};
-      if (variants_.size() > 1) {
-        graphs.clear();
-        for (const Variant& variant : variants_) graphs.push_back(&variant.graph);
+      for (const l2::UpdateStateField& s : updates_.StateOf(model)) {
+        actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
       }
-      for (const l2::UpdateGraph* graph : graphs) {
-        for (const l2::UpdateStateField& s : graph->state) {
-          const auto same = [&](const StateField& f) { return f.name == s.name; };
-          if (std::any_of(actor.state.begin(), actor.state.end(), same)) continue;
-          actor.state.push_back({s.name, s.dtype, s.shape, InitKind::kZeros, 0, false, {}});
-        }
-      }
-      actor.state.push_back({"step", DType::kI64, {}, InitKind::kZeros, 0, false, {}});
+      actor.state.push_back(
+          {updates_.steps[model], DType::kI64, {}, InitKind::kZeros, 0, false, {}});
       for (const StateField& field : actor.state) {
-        if (ReadsState(field.name) && model == 0) window.fields.push_back(field.name);
+        if (ReadsState(field.name, model)) window.fields.push_back(field.name);
       }
     }
     auto reads = [&](const Compute& compute) {
@@ -617,12 +546,13 @@ class Lowering {
 
     for (size_t m = 0; m < messages; ++m) {
       // Of variants, each sends its own message; turns send messages that do the same.
-      const Graph& graph = variants_.size() > 1 ? variants_[m].graph.graph : update.graph;
+      const size_t v = updates_.variants.size() > 1 ? m : 0;
+      const Graph& graph = updates_.graphs[model][v].graph;
       Handler handler;
       handler.message = MessageName(m + 1);
       GraphPart part;
       for (const l2::Parameter& p : parameters) {
-        if (variants_.size() > 1 && IsFrozen(variants_[m], p)) continue;
+        if (updates_.variants[v].Freezes(p)) continue;
         handler.args.push_back(p.name + "_grad");
         part.arguments.push_back(*graph.Find(handler.args.back()));
       }
@@ -638,11 +568,12 @@ class Lowering {
     program_.actors.push_back(std::move(actor));
   }
 
-  // Whether a graph reads the state besides the parameters. Random numbers and means are those of
-  // the first model's steps.
-  bool ReadsState(const std::string& name) const {
-    return (name == "step" && forward_.step) ||
-           std::find(state_read_.begin(), state_read_.end(), name) != state_read_.end();
+  // Whether a graph reads a field of the model's state that is no parameter: its mean, or the steps
+  // that random numbers are drawn by.
+  bool ReadsState(const std::string& name, size_t model) const {
+    const auto read = state_read_.find(name);
+    if (read != state_read_.end() && read->second == model) return true;
+    return forward_.step && model == forward_.clock && name == updates_.steps[model];
   }
 
   // A buffer that a stage hands on: its name, its type, and the field it is read from.
@@ -667,7 +598,7 @@ class Lowering {
   }
 
   // A batch for each graph that reads it; the fields that several read are loaded once.
-  Stage Loader(const std::string& name, const std::string& split,
+  Stage Loader(const std::string& name, const std::string& transfer, const std::string& split,
                const std::vector<const Compute*>& graphs, bool drop_last) const {
     Stage stage;
     stage.name = name;
@@ -697,7 +628,7 @@ class Lowering {
       if (direct || forwards.empty()) {
         Statement forward;
         forward.kind = StatementKind::kForward;
-        forward.target = direct ? compute->name : "transfer_" + split;
+        forward.target = direct ? compute->name : transfer;
         forwards.push_back(std::move(forward));
       }
       for (const StagedBuffer& buffer : Staged(*compute)) {
@@ -799,7 +730,7 @@ class Lowering {
       const l2::Phase& p = methods_.phases[i];
       Phase phase;
       phase.name = p.name;
-      phase.pipeline = "train" + VariantSuffix(variant_of_phase_[i]);
+      phase.pipeline = "train" + VariantSuffix(updates_.variant_of_phase[i]);
       phase.epochs = p.epochs;
       phase.steps = p.steps;
       if (p.eval_every > 0 && has_test_) {
@@ -830,16 +761,14 @@ class Lowering {
   bool has_test_ = false;
   std::string data_name_;
   const DatasetInfo* info_ = nullptr;
-  std::vector<Variant> variants_;  // at least one
-  std::vector<size_t> variant_of_phase_;
   uint64_t seed_ = 0;
   int64_t total_steps_ = 1;
-  l2::ForwardGraph forward_;              // in training
-  l2::ForwardGraph evaluation_;           // of the same fields and parameters
-  std::vector<std::string> state_read_;   // of the updates, by evaluation
-  std::vector<l2::UpdateGraph> updates_;  // by model
-  std::map<size_t, size_t> messages_;     // by model: how often a step updates it
-  std::vector<Compute> train_;            // by turn
+  l2::ForwardGraph forward_;                  // in training
+  l2::ForwardGraph evaluation_;               // of the same fields and parameters
+  std::map<std::string, size_t> state_read_;  // of the updates, by evaluation: whose it is
+  UpdatePlan updates_;
+  std::map<size_t, size_t> messages_;  // by model: how often a step updates it
+  std::vector<Compute> train_;         // by turn
   Compute eval_;
   Placement place_;
   Program program_;

@@ -131,6 +131,12 @@ bool ProgramParser::ParseSampling(Sampling& sampling) {
     Error(sampling.span, "replay, and only replay, has a buffer:");
     return false;
   }
+  if (sampling.batch % sampling.shards != 0) {
+    Error(sampling.span, "a batch of " + std::to_string(sampling.batch) +
+                             " cannot take evenly of " + std::to_string(sampling.shards) +
+                             " shards");
+    return false;
+  }
   return true;
 }
 

@@ -15,6 +15,7 @@
 #include "egraph/program.h"
 #include "egraph/view.h"
 #include "layers/search/rule_trace.h"
+#include "layers/search/saturation.h"
 #include "layers/support/units.h"
 #include "rewrites/rewrites.h"
 
@@ -229,8 +230,8 @@ class Placer {
     report.egraph_classes = graph_.ClassCount();
     report.stop_reason = std::string(egraph::StopReasonName(run.stop));
     if (run.cut_short()) {
-      result_.failure = search::Timeout{run.matches, options_.budget.work, "saturating",
-                                        "raise the budget of the search"};
+      result_.failure =
+          search::CutShort(run, options_.budget, "saturating", "raise the budget of the search");
       return false;
     }
     if (!graph_.Lookup(graph_.FindFunction("Step"), {})) {

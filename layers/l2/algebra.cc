@@ -1,5 +1,6 @@
 #include "layers/l2/algebra.h"
 
+#include <limits>
 #include <numbers>
 #include <utility>
 
@@ -41,6 +42,15 @@ NodeId As(Graph& g, NodeId a, DType dtype) {
 
 NodeId WhereElse(Graph& g, NodeId condition, NodeId x, double other) {
   return g.Add(Op::kWhere, {condition, x, FullLike(g, other, x)});
+}
+
+NodeId PowerOfPositive(Graph& g, NodeId a, double e) {
+  const NodeId none = g.Binary(Op::kCmpLt, a, FullLike(g, std::numeric_limits<float>::min(), a));
+  const NodeId safe = g.Add(Op::kWhere, {none, FullLike(g, 1, a), a});
+  const NodeId power =
+      e == 0.5 ? g.Unary(Op::kSqrt, safe)
+               : g.Unary(Op::kExp2, Mul(g, g.Unary(Op::kLog2, safe), FullLike(g, e, safe)));
+  return g.Add(Op::kWhere, {none, FullLike(g, 0, power), power});
 }
 
 namespace {

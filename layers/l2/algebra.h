@@ -29,6 +29,10 @@ tensor::NodeId As(tensor::Graph& g, tensor::NodeId a, tensor::DType dtype);
 tensor::NodeId WhereElse(tensor::Graph& g, tensor::NodeId condition, tensor::NodeId x,
                          double other);
 
+// aᵉ of a ≥ 0, zero below the least normal number: there a slope may be infinite, as that of a root
+// at zero, and is cut to zero. NaN is kept.
+tensor::NodeId PowerOfPositive(tensor::Graph& g, tensor::NodeId a, double e);
+
 // Sums of all elements ([]), and of those of each row ([batch]).
 tensor::NodeId SumAll(tensor::Graph& g, tensor::NodeId a);
 tensor::NodeId SumRows(tensor::Graph& g, tensor::NodeId a);

@@ -74,15 +74,13 @@ BackwardGraph::BackwardGraph(const ForwardGraph& forward, size_t turn, uint64_t 
     : graph_(forward.graph),
       info_(forward.parameters),
       parameters_(forward.parameter_nodes),
+      networks_(forward.networks),
       loss_(forward.turns[turn].loss),
       row_loss_(forward.turns[turn].row_loss),
+      other_loss_(forward.turns[turn].other_loss),
       mask_(forward.row_weight),
       seed_(seed),
       total_steps_(total_steps) {
-  for (const auto& [model, network] : forward.networks) {
-    networks_[model] = {network.output, network.log_output, network.values,
-                        network.first_parameter};
-  }
   Settle();
 }
 
@@ -93,16 +91,23 @@ void BackwardGraph::Settle(std::vector<std::vector<NodeId>*> pinned) {
   update(loss_);
   update(mask_);
   if (row_loss_) update(*row_loss_);
+  if (other_loss_) update(*other_loss_);
   for (NodeId& id : parameters_) update(id);
   for (auto& [model, network] : networks_) {
     update(network.output);
     if (network.log_output) update(*network.log_output);
     for (NodeId& id : network.values) update(id);
   }
+  pinned.insert(pinned.end(), pins_.begin(), pins_.end());
   for (std::vector<NodeId>* own : pinned) {
     for (NodeId& id : *own) update(id);
   }
 }
+
+BackwardGraph::Pin::Pin(BackwardGraph& graph, std::vector<NodeId>& nodes) : graph_(graph) {
+  graph_.pins_.push_back(&nodes);
+}
+BackwardGraph::Pin::~Pin() { graph_.pins_.pop_back(); }
 
 NodeId BackwardGraph::completed() { return graph_.Cast(*graph_.Find("step"), DType::kF64); }
 

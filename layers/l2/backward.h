@@ -36,25 +36,22 @@ class BackwardGraph {
 
   tensor::Graph& graph() { return graph_; }
   tensor::NodeId loss() const { return loss_; }
+  // The two parts of the loss: TurnNodes.
   const std::optional<tensor::NodeId>& row_loss() const { return row_loss_; }
+  const std::optional<tensor::NodeId>& other_loss() const { return other_loss_; }
   tensor::NodeId mask() const { return mask_; }  // f32 [batch]: 0 for rows that count nothing
   tensor::NodeId parameter(size_t p) const { return parameters_[p]; }
   const std::vector<Parameter>& parameters() const { return info_; }
   // What the model with this index makes of its own input.
-  struct Network {
-    tensor::NodeId output = 0;
-    std::optional<tensor::NodeId> log_output;
-    std::vector<tensor::NodeId> values;  // by node of the network
-    size_t first_parameter = 0;          // of the model's, in parameters()
-  };
-  const Network& network(size_t model) const { return networks_.at(model); }
+  const NetworkNodes& network(size_t model) const { return networks_.at(model); }
   int64_t total_steps() const { return total_steps_; }
   tensor::NodeId completed();                       // f64 []: steps done
   tensor::NodeId Key(std::string_view label);       // u64 [], another in every step
   tensor::NodeId FixedKey(std::string_view label);  // the same in every step
 
   // Gradients of a scalar by nodes of the graph. Derived ops that were appended are expanded first,
-  // which changes ids: `pinned` lists the caller's own, to be brought up to date.
+  // which changes ids: `pinned` lists the caller's own, to be brought up to date; those of a Pin
+  // that is alive are, too.
   std::vector<tensor::NodeId> Differentiate(tensor::NodeId scalar, std::vector<tensor::NodeId> wrt,
                                             std::vector<std::vector<tensor::NodeId>*> pinned = {});
   // The value of `root` where other nodes stand in place of some: what depends on them once more.
@@ -62,13 +59,27 @@ class BackwardGraph {
                             const std::map<tensor::NodeId, tensor::NodeId>& in_place_of);
   void Settle(std::vector<std::vector<tensor::NodeId>*> pinned = {});
 
+  // Keeps nodes up to date while others append to the graph.
+  class Pin {
+   public:
+    Pin(BackwardGraph& graph, std::vector<tensor::NodeId>& nodes);
+    ~Pin();
+    Pin(const Pin&) = delete;
+    Pin& operator=(const Pin&) = delete;
+
+   private:
+    BackwardGraph& graph_;
+  };
+
  private:
   tensor::Graph graph_;
   std::vector<Parameter> info_;
   std::vector<tensor::NodeId> parameters_;
-  std::map<size_t, Network> networks_;
+  std::map<size_t, NetworkNodes> networks_;
   tensor::NodeId loss_ = 0;
   std::optional<tensor::NodeId> row_loss_;
+  std::optional<tensor::NodeId> other_loss_;
+  std::vector<std::vector<tensor::NodeId>*> pins_;  // of those alive, the oldest first
   tensor::NodeId mask_ = 0;
   uint64_t seed_ = 0;
   int64_t total_steps_ = 1;

@@ -6,6 +6,10 @@
 // that it needs is computed once more from those (and from the batch), which the tensor graph of L1
 // then says. Without a list everything is kept.
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "layers/l2/algebra.h"
 #include "layers/l2/backward.h"
@@ -95,46 +99,109 @@ std::vector<NodeId> Forward(BackwardGraph& to, const BackwardCall& call) {
   return done;
 }
 
-// Values of the forward pass that the backward pass reads but may not keep are computed again.
-std::vector<NodeId> Recompute(BackwardGraph& to, const BackwardCall& call, size_t forward_size,
-                              std::vector<NodeId> gradients) {
-  Graph& g = to.graph();
-  const BackwardGraph::Network& network = to.network(call.model);
-  std::vector<bool> kept(forward_size);
-  for (NodeId id = 0; id < forward_size; ++id) {
-    const Op op = g.node(id).op;
-    kept[id] = op == Op::kInput || op == Op::kConst;
-  }
-  for (size_t i = 0; i < network.values.size(); ++i) {
-    const auto& names = call.form->Names(1);
-    const std::string& name = call.methods->infer.nodes[i].name;
-    if (i == 0 || std::find(names.begin(), names.end(), name) != names.end()) {
-      kept[network.values[i]] = true;
+// The backward pass over values that are computed again: each when it is first asked for, from what
+// is kept. What is kept is read through a reshape to its own shape, so that computing it again is
+// another term than computing it first, and nothing below merges the two.
+class Recomputation {
+ public:
+  // Nodes below `forward_size` are the forward pass.
+  Recomputation(BackwardGraph& to, const BackwardCall& call, size_t forward_size)
+      : g_(to.graph()), forward_size_(forward_size), kept_(forward_size), fenced_(forward_size) {
+    for (NodeId id = 0; id < forward_size; ++id) {
+      const Op op = g_.node(id).op;
+      kept_[id] = op == Op::kInput || op == Op::kConst;
+      fenced_[id] = op == Op::kInput;
+    }
+    for (size_t p = 0; p < to.parameters().size(); ++p) fenced_[to.parameter(p)] = false;
+    const NetworkNodes& network = to.network(call.model);
+    for (size_t i = 0; i < network.values.size(); ++i) {
+      const auto& names = call.form->Names(1);
+      const std::string& name = call.methods->infer.nodes[i].name;
+      if (i == 0 || std::find(names.begin(), names.end(), name) != names.end()) {
+        kept_[network.values[i]] = fenced_[network.values[i]] = true;
+      }
     }
   }
-  // A second copy of the forward values that are not kept, then of the backward pass over them.
-  std::vector<NodeId> copy(g.size());
-  const size_t size = g.size();
-  std::vector<bool> needed(size);
-  for (NodeId id : gradients) needed[id] = true;
-  for (NodeId id = static_cast<NodeId>(size); id-- > 0;) {
-    if (!needed[id] || (id < forward_size && kept[id])) continue;
-    for (NodeId input : g.node(id).inputs) needed[input] = true;
+
+  std::vector<NodeId> Run(std::vector<NodeId> gradients) {
+    const size_t size = g_.size();
+    std::vector<bool> needed(size);
+    for (NodeId id : gradients) needed[id] = true;
+    for (NodeId id = static_cast<NodeId>(size); id-- > forward_size_;) {
+      if (!needed[id]) continue;
+      for (NodeId input : g_.node(id).inputs) needed[input] = true;
+    }
+    // A backward value stays where nothing that it is computed from is computed again.
+    std::vector<NodeId> copy(size);
+    for (NodeId id = 0; id < size; ++id) {
+      copy[id] = id;
+      if (!needed[id] || id < forward_size_) continue;
+      const tensor::Node node = g_.node(id);
+      std::vector<NodeId> inputs;
+      for (NodeId input : node.inputs) {
+        inputs.push_back(input < forward_size_ ? Again(input) : copy[input]);
+      }
+      if (inputs != node.inputs) {
+        copy[id] = g_.Add(node.op, std::move(inputs), node.attr, {}, node.span);
+      }
+    }
+    for (NodeId& id : gradients) id = id < forward_size_ ? Again(id) : copy[id];
+    return gradients;
   }
-  for (NodeId id = 0; id < size; ++id) {
-    copy[id] = id;
-    if (!needed[id] || (id < forward_size && kept[id])) continue;
-    const tensor::Node node = g.node(id);
-    if (node.inputs.empty()) continue;
-    std::vector<NodeId> inputs;
-    for (NodeId input : node.inputs) inputs.push_back(copy[input]);
-    std::string name = node.name.empty() ? std::string() : node.name + "_again";
-    if (id >= forward_size || g.Find(name)) name.clear();
-    copy[id] = g.Add(node.op, std::move(inputs), node.attr, name, node.span);
+
+ private:
+  // What the backward pass reads in place of a forward value.
+  NodeId Again(NodeId root) {
+    if (kept_[root]) return root;
+    std::vector<NodeId> open = {root};
+    while (!open.empty()) {
+      const NodeId id = open.back();
+      const tensor::Node node = g_.node(id);
+      bool ready = true;
+      std::vector<NodeId> inputs;
+      for (NodeId input : node.inputs) {
+        if (kept_[input]) {
+          inputs.push_back(Fenced(input));
+        } else if (const auto again = again_.find(input); again != again_.end()) {
+          inputs.push_back(again->second);
+        } else {
+          open.push_back(input);
+          ready = false;
+        }
+      }
+      if (!ready) continue;
+      open.pop_back();
+      if (again_.contains(id)) continue;
+      again_[id] = inputs == node.inputs ? id
+                                         : g_.Add(node.op, std::move(inputs), node.attr,
+                                                  Name(node, "_again"), node.span);
+    }
+    return again_.at(root);
   }
-  for (NodeId& id : gradients) id = copy[id];
-  return gradients;
-}
+
+  NodeId Fenced(NodeId id) {
+    if (!fenced_[id]) return id;
+    const auto [at, fresh] = fences_.try_emplace(id);
+    if (fresh) {
+      const tensor::Node node = g_.node(id);
+      tensor::Attributes shape;
+      shape.ints = node.shape;
+      at->second = g_.Add(Op::kReshape, {id}, shape, Name(node, "_kept"), node.span);
+    }
+    return at->second;
+  }
+
+  std::string Name(const tensor::Node& node, const char* suffix) const {
+    const std::string name = node.name.empty() ? std::string() : node.name + suffix;
+    return g_.Find(name) ? std::string() : name;
+  }
+
+  Graph& g_;
+  const size_t forward_size_;
+  std::vector<bool> kept_;    // by forward value
+  std::vector<bool> fenced_;  // kept, and no parameter or constant
+  std::map<NodeId, NodeId> again_, fences_;
+};
 
 std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
   if (call.form->Word(0) == "forward") return Forward(to, call);
@@ -144,7 +211,7 @@ std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
   const size_t forward_size = to.graph().size();
   std::vector<NodeId> gradients = to.Differentiate(to.loss(), wrt);
   if (call.form->Names(1).empty()) return gradients;
-  return Recompute(to, call, forward_size, std::move(gradients));
+  return Recomputation(to, call, forward_size).Run(std::move(gradients));
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
   const InferGraph& infer = call.methods->infer;
   const std::vector<uint32_t> stages = Stages(infer);
   const auto ranges = ParameterRanges(infer);
-  const BackwardGraph::Network& network = to.network(call.model);
+  const NetworkNodes& network = to.network(call.model);
   const uint32_t last = stages.back();
   // The error, and where the parameters before the last stage meet the loss without the network.
   std::vector<NodeId> error = to.Differentiate(to.loss(), {network.values[last]});

@@ -27,21 +27,14 @@ NodeId Share(BackwardGraph& to, const std::string& blend) {
 
 std::vector<NodeId> Direct(BackwardGraph& to, const BackwardCall& call) {
   std::vector<std::vector<NodeId>> directions(2);
+  // The first ones keep up with the graph while the second are found.
+  const BackwardGraph::Pin pin(to, directions[0]);
   for (size_t i = 0; i < 2; ++i) {
     BackwardCall inner = call;
     inner.form = &call.form->Inner(i);
-    // The first ones are outputs while the second are found, so that they keep up with the graph.
     directions[i] = FindBackward(inner.form->name)->direct(to, inner);
-    for (size_t p = 0; i == 0 && p < directions[0].size(); ++p) {
-      to.graph().AddOutput("primary " + std::to_string(p), directions[0][p]);
-    }
   }
   Graph& g = to.graph();
-  for (size_t p = 0; p < directions[0].size(); ++p) {
-    for (const tensor::Output& output : g.outputs()) {
-      if (output.name == "primary " + std::to_string(p)) directions[0][p] = output.node;
-    }
-  }
   const NodeId share = Share(to, call.form->Word(2));
   const NodeId rest = Sub(g, g.Const(1), share);
   std::vector<NodeId> blend;

@@ -1,7 +1,6 @@
 #include "layers/l2/expand.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -36,6 +35,7 @@ class Expander {
     auto turns = ResolveTurns(spec_, diagnostics);
     if (!turns) throw std::logic_error("the module was not verified");
     turns_ = std::move(*turns);
+    FindClock();
   }
 
   ForwardGraph Run() {
@@ -55,6 +55,22 @@ class Expander {
   }
 
  private:
+  // Only what is updated counts steps.
+  void FindClock() {
+    auto updates = [](const Turn& turn, const std::string& model) {
+      return std::find(turn.updates.begin(), turn.updates.end(), model) != turn.updates.end();
+    };
+    for (size_t m = 0; m < module_.methods.size(); ++m) {
+      const int64_t ticks = std::count_if(turns_.begin(), turns_.end(), [&](const Turn& turn) {
+        return updates(turn, module_.methods[m].model);
+      });
+      if (ticks == 0) continue;
+      result_.clock = m;
+      result_.ticks = ticks;
+      return;
+    }
+  }
+
   // What a model makes of some value.
   struct Applied {
     NodeId output = 0;
@@ -85,7 +101,7 @@ class Expander {
     NodeId counts = g_.Full(1, {batch_}, DType::kBool);
     for (size_t i = plan.curriculum.size(); i-- > 0;) {
       const Form& stage = plan.curriculum[i];
-      const NodeId limit = g_.Const(static_cast<double>(end), DType::kI64);
+      const NodeId limit = g_.Const(static_cast<double>(end * result_.ticks), DType::kI64);
       const NodeId during = g_.Expand(g_.Binary(Op::kCmpLt, *result_.step, limit), {batch_});
       const NodeId holds = ExpandPredicate(g_, stage.Expression(0), values, batch_);
       counts = g_.Add(Op::kWhere, {during, holds, counts});
@@ -215,9 +231,7 @@ class Expander {
     return key + ")";
   }
 
-  NodeId AsF32(NodeId id) {
-    return g_.node(id).dtype == DType::kF32 ? id : g_.Cast(id, DType::kF32);
-  }
+  NodeId AsF32(NodeId id) { return As(g_, id, DType::kF32); }
 
   // [batch, …InputShape]
   NodeId InputOf(const l3::Model& model, const std::vector<l3::Ref>& inputs) {
@@ -228,24 +242,16 @@ class Expander {
       return g_.node(value).shape == shape ? value : g_.Reshape(value, shape);
     }
     const size_t axis = shape.size() - 1;
-    std::optional<NodeId> joined;
-    int64_t before = 0;
+    std::vector<NodeId> parts;
     for (const l3::Ref& input : inputs) {
-      NodeId part = AsF32(ValueOf(input));
+      const NodeId part = AsF32(ValueOf(input));
       Shape own = shape;
       int64_t places = 1;
       for (size_t i = 1; i < axis; ++i) places *= shape[i];
       own[axis] = tensor::NumElements(g_.node(part).shape) / (batch_ * places);
-      if (g_.node(part).shape != own) part = g_.Reshape(part, own);
-      tensor::Attributes padding;
-      padding.ints.assign(2 * shape.size(), 0);
-      padding.ints[2 * axis] = before;
-      padding.ints[2 * axis + 1] = shape[axis] - before - own[axis];
-      before += own[axis];
-      part = g_.Add(Op::kPad, {part}, padding);
-      joined = joined ? g_.Binary(Op::kAdd, *joined, part) : part;
+      parts.push_back(g_.node(part).shape == own ? part : g_.Reshape(part, own));
     }
-    return *joined;
+    return Concatenate(g_, parts, axis);
   }
 
   Applied ExpandInfer(const Methods& methods, NodeId input) {
@@ -297,6 +303,8 @@ class Expander {
       NodeId value = ExpandTerm(term);
       if (term.weight != 1) value = g_.Binary(Op::kMul, value, g_.Const(term.weight));
       total = total ? g_.Binary(Op::kAdd, *total, value) : value;
+      if (term.has_loss) continue;
+      nodes.other_loss = nodes.other_loss ? g_.Binary(Op::kAdd, *nodes.other_loss, value) : value;
     }
     nodes.loss = *total;
     nodes.row_loss = row_loss_;
@@ -474,27 +482,13 @@ class Expander {
     result_.metrics.push_back({metric_prefix_ + "accuracy", sum, of});
   }
 
-  // aᵉ of a ≥ 0, zero below the least normal number: there a slope may be infinite, as that of a
-  // root at zero, and is cut to zero. NaN is kept.
-  NodeId PowerOfPositive(NodeId a, double e) {
-    const Shape shape = g_.node(a).shape;
-    const NodeId none =
-        g_.Binary(Op::kCmpLt, a, g_.Full(std::numeric_limits<float>::min(), Shape(shape)));
-    const NodeId safe = g_.Add(Op::kWhere, {none, g_.Full(1, Shape(shape)), a});
-    const NodeId power = e == 0.5
-                             ? g_.Unary(Op::kSqrt, safe)
-                             : g_.Unary(Op::kExp2, g_.Binary(Op::kMul, g_.Unary(Op::kLog2, safe),
-                                                             g_.Full(e, Shape(shape))));
-    return g_.Add(Op::kWhere, {none, g_.Full(0, Shape(shape)), power});
-  }
-
   // (Σ|x|ᵖ)^(1/p) from Σ|x|ᵖ.
-  NodeId Root(NodeId sum, double p) { return p == 1 ? sum : PowerOfPositive(sum, 1 / p); }
+  NodeId Root(NodeId sum, double p) { return p == 1 ? sum : PowerOfPositive(g_, sum, 1 / p); }
 
   NodeId Power(NodeId a, double p) {
     if (p == 2) return g_.Unary(*tensor::FindOp("square"), a);
     const NodeId size = g_.Unary(*tensor::FindOp("abs"), a);
-    return p == 1 ? size : PowerOfPositive(size, p);
+    return p == 1 ? size : PowerOfPositive(g_, size, p);
   }
 
   NodeId ExpandNorm(const ObjectiveTerm& term) {
@@ -518,12 +512,7 @@ class Expander {
   NodeId RowNorm(const std::vector<NodeId>& values, double p) {
     std::optional<NodeId> sum;
     for (NodeId value : values) {
-      NodeId powers = Power(AsF32(value), p);
-      std::vector<int64_t> axes;
-      for (size_t i = 1; i < g_.node(powers).shape.size(); ++i) {
-        axes.push_back(static_cast<int64_t>(i));
-      }
-      if (!axes.empty()) powers = g_.ReduceSum(powers, axes);
+      const NodeId powers = SumRows(g_, Power(AsF32(value), p));
       sum = sum ? g_.Binary(Op::kAdd, *sum, powers) : powers;
     }
     return MeanOverRows({Root(*sum, p), {}});

@@ -60,6 +60,8 @@ struct TurnNodes {
   tensor::NodeId loss = 0;  // f32 []
   // f32 [batch]: the weighted sum of the terms that compare outputs row by row; none: no such term.
   std::optional<tensor::NodeId> row_loss;
+  // f32 []: the weighted sum of all others (norms, constraints, custom losses); none: no such term.
+  std::optional<tensor::NodeId> other_loss;
   std::vector<size_t> parameters;  // indices of those that it updates, ascending
   size_t first_metric = 0;         // its metrics: a range of ForwardGraph::metrics, its loss first
   size_t metric_count = 0;
@@ -77,8 +79,12 @@ struct ForwardGraph {
   };
   std::vector<FieldInput> fields;
   tensor::NodeId mask = 0;
-  tensor::NodeId row_weight = 0;       // f32 [batch]: the mask, 0 too for rows that do not count
-  std::optional<tensor::NodeId> step;  // i64 []: completed steps; where random numbers are drawn
+  tensor::NodeId row_weight = 0;  // f32 [batch]: the mask, 0 too for rows that do not count
+  // i64 []: how often `clock`, the first model that the goal updates, was updated: `ticks` times in
+  // every step. Where random numbers are drawn.
+  std::optional<tensor::NodeId> step;
+  size_t clock = 0;  // index into Module::methods
+  int64_t ticks = 1;
   std::vector<Parameter> parameters;
   std::vector<size_t> parameter_models;  // index into Module::methods, for each parameter
   std::vector<tensor::NodeId> parameter_nodes;
@@ -100,9 +106,24 @@ struct ForwardOptions {
 ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t batch,
                            const ForwardOptions& options = {});
 
+// Where an update stands among those of a training. The default: it is the only one, and moves
+// every parameter.
+struct UpdatePlace {
+  std::vector<bool> frozen;  // by parameter: it stays as it is; empty: none does
+  // By role, the update whose state has the plain names, `linear1_weight_m`; that of others says
+  // so, `linear1_weight_lion_m`. Absent roles are plain.
+  std::map<std::string, std::string> role_owners;
+  std::string step = "step";  // the counter of steps: i64 [], advances by one
+  // By parameter: counters (i64 []) whose sum is how many steps the leaf's state of it has seen;
+  // none for a parameter, or for all: `step`.
+  std::vector<std::vector<std::string>> history;
+  std::vector<std::string> counters;  // of those, which advance in this step
+};
+
 // Graph inputs of the update: for each parameter p `p` and `p_grad`, each state field by its name,
 // and `step` (i64 []: completed steps, 0 before the first). Outputs: the parameters, each state
-// field and `step`, by their names.
+// field and `step`, by their names. What is frozen has no gradient, and is there at all only where
+// a running mean gathers it.
 struct UpdateStateField {
   std::string name;  // "linear1_weight_m"
   Shape shape;
@@ -113,9 +134,11 @@ struct UpdateGraph {
   std::vector<UpdateStateField> state;  // zero at the start; without `step`
 };
 
-// `total_steps`: of all phases, ≥ 1; decay ends there. `dtype`: of parameters and state.
+// `total_steps`: how often it is made in all phases, ≥ 1; decay ends there. `dtype`: of parameters
+// and state.
 UpdateGraph ExpandUpdate(const Form& update, const std::vector<Parameter>& parameters,
-                         int64_t total_steps, tensor::DType dtype = tensor::DType::kF32);
+                         int64_t total_steps, tensor::DType dtype = tensor::DType::kF32,
+                         const UpdatePlace& place = {});
 
 // Steps of all phases over `rows` rows of data.
 int64_t TotalSteps(const Methods& methods, int64_t rows);

@@ -1,10 +1,5 @@
-// Expressions of constraints and custom losses (layers/l3/expression.h) as tensor programs over the
-// rows of a batch.
-//
-// A field or an output is [batch, …one sample]; a number fits any shape; sum, mean, min, max of one
-// argument and norm (Euclidean) reduce each row to one value, which fits any shape of that row.
-// Operands otherwise have equal shapes, or differ by axes of extent 1. Parameters have no rows:
-// they stand inside a reduction only, which runs over all of them.
+// Constraints and custom losses as tensor programs over the rows of a batch: their expressions
+// (row_expression.h), and what a constraint that does not hold costs.
 //
 // A constraint that holds costs nothing; one that does not costs by how much:
 //   a <= b, a < b   max(a − b, 0)          p && q   p + q
@@ -15,21 +10,14 @@
 
 #include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include "layers/l3/expression.h"
+#include "layers/l2/row_expression.h"
 #include "layers/l3/ir.h"
 #include "layers/support/diagnostics.h"
 #include "layers/tensor/graph.h"
 
 namespace l3c::l2 {
 
-// What a reference of an expression stands for.
-struct ExpressionValue {
-  bool per_row = true;                // false: parameters
-  std::vector<tensor::NodeId> nodes;  // f32; one, but for parameters and activations
-};
 using ExpressionLookup = std::function<ExpressionValue(const l3::Ref&)>;
 
 // The term's value, f32: [batch], or [] where it reads parameters alone. `diagnostics` receives

@@ -147,13 +147,16 @@ std::vector<Shape> OperandShapes(const InferGraph& infer, const LayerNode& node)
   return shapes;
 }
 
+Reach ReachOf(const InferGraph& infer, const LayerNode& node) {
+  const LayerEntry& entry = EntryOf(node);
+  return entry.reach ? entry.reach(node.form, OperandShapes(infer, node)) : Reach::kOther;
+}
+
 std::optional<uint32_t> FirstAcausal(const InferGraph& infer) {
   for (uint32_t i = 1; i < infer.nodes.size(); ++i) {
     const LayerNode& node = infer.nodes[i];
-    const LayerEntry& entry = EntryOf(node);
-    const std::vector<Shape> operands = OperandShapes(infer, node);
-    if (entry.keeps_positions && entry.keeps_positions(node.form, operands)) continue;
-    if (entry.is_causal && entry.is_causal(node.form, operands)) continue;
+    const Reach reach = ReachOf(infer, node);
+    if (reach == Reach::kItself || reach == Reach::kPlace || reach == Reach::kUpTo) continue;
     return i;
   }
   return std::nullopt;

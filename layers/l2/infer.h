@@ -46,6 +46,8 @@ std::optional<std::vector<Shape>> InferShapes(const InferGraph& infer, const Sha
 
 // Shapes of a node's operands, from the shapes that the graph holds.
 std::vector<Shape> OperandShapes(const InferGraph& infer, const LayerNode& node);
+// What the entry's `reach` says of the node.
+Reach ReachOf(const InferGraph& infer, const LayerNode& node);
 
 // The first node through which a position of the first axis can see a later one.
 std::optional<uint32_t> FirstAcausal(const InferGraph& infer);

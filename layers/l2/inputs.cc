@@ -94,4 +94,21 @@ void AddFields(const l3::Module& spec, const l3::Ref& ref, std::vector<l3::Ref>&
       [](const l3::Model&) {});
 }
 
+int64_t ClassesOfField(const l3::Module& spec, const l3::Data& data, const l3::Field& field) {
+  if (const int64_t declared = ClassesOf(field.domain); declared > 0) return declared;
+  for (const l3::Loss& loss : spec.losses) {
+    for (const l3::Term& term : loss.terms) {
+      if (term.kind != l3::LossKind::kDivergence || term.reads.size() != 2) continue;
+      const l3::Ref& target = term.reads[1];
+      if (target.kind != l3::Ref::Kind::kField || target.owner != data.name ||
+          target.member != field.name) {
+        continue;
+      }
+      const l3::Domain* predicted = spec.DomainOf(term.reads[0]);
+      if (predicted != nullptr && ClassesOf(*predicted) > 0) return ClassesOf(*predicted);
+    }
+  }
+  return 0;
+}
+
 }  // namespace l3c::l2

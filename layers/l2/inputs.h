@@ -26,4 +26,8 @@ void AddModels(const l3::Module& spec, const l3::Ref& ref, std::set<std::string>
 // Adds "data.field" of every field that `ref` is computed from.
 void AddFields(const l3::Module& spec, const l3::Ref& ref, std::vector<l3::Ref>& fields);
 
+// Classes that the integers of a field index, or that its reals are distributions over: those that
+// its domain declares, or that a term compares it by; 0: neither.
+int64_t ClassesOfField(const l3::Module& spec, const l3::Data& data, const l3::Field& field);
+
 }  // namespace l3c::l2

@@ -20,7 +20,7 @@ LayerEntry Activation(std::string name, std::string op, std::string doc) {
                                       std::span<const tensor::NodeId>) {
     return graph.Unary(*tensor::FindOp(op), operands[0]);
   };
-  entry.keeps_positions = [](const Form&, std::span<const Shape>) { return true; };
+  entry.reach = [](const Form&, std::span<const Shape>) { return Reach::kItself; };
   return entry;
 }
 

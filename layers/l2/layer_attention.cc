@@ -92,7 +92,9 @@ std::vector<LayerEntry> AttentionLayers() {
   attention.shape = AttentionShape;
   attention.parameters = AttentionParameters;
   attention.expand = AttentionExpand;
-  attention.is_causal = [](const Form& form, std::span<const Shape>) { return form.Bool(2); };
+  attention.reach = [](const Form& form, std::span<const Shape>) {
+    return form.Bool(2) ? Reach::kUpTo : Reach::kAll;
+  };
   return {attention};
 }
 

@@ -138,6 +138,12 @@ std::vector<LayerEntry> ConvLayers() {
   conv.shape = ConvShape;
   conv.parameters = ConvParameters;
   conv.expand = ConvExpand;
+  conv.reach = [](const Form& form, std::span<const Shape>) {
+    const int64_t kernel = form.Integer(2);
+    const bool keeps_extent = form.Integer(3) == 1 && 2 * form.Integer(4) == kernel - 1;
+    if (!keeps_extent) return Reach::kOther;
+    return kernel == 1 ? Reach::kItself : Reach::kNear;
+  };
   return {conv};
 }
 

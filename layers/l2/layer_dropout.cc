@@ -32,7 +32,7 @@ std::vector<LayerEntry> DropoutLayers() {
     const NodeId kept = TimesConstant(g, x, 1 / (1 - p));
     return g.Add(tensor::Op::kWhere, {dropped, FullLike(g, 0, x), kept});
   };
-  dropout.keeps_positions = [](const Form&, std::span<const Shape>) { return true; };
+  dropout.reach = [](const Form&, std::span<const Shape>) { return Reach::kItself; };
   return {dropout};
 }
 

@@ -47,8 +47,8 @@ LayerEntry Embed() {
     const NodeId rows = g.Add(tensor::Op::kGather, {parameters[0], index});
     return g.Reshape(rows, shape);
   };
-  embed.keeps_positions = [](const Form&, std::span<const Shape> operands) {
-    return !operands[0].empty();
+  embed.reach = [](const Form&, std::span<const Shape> operands) {
+    return operands[0].empty() ? Reach::kOther : Reach::kItself;
   };
   return embed;
 }
@@ -96,7 +96,7 @@ LayerEntry Position() {
     (void)form;
     return Add(g, operands[0], g.Expand(table, shape));
   };
-  position.keeps_positions = [](const Form&, std::span<const Shape>) { return true; };
+  position.reach = [](const Form&, std::span<const Shape>) { return Reach::kPlace; };
   return position;
 }
 

@@ -46,7 +46,7 @@ LayerEntry AddJoin() {
   };
   add.expand = [](Graph& graph, const Form&, std::span<const NodeId> operands,
                   std::span<const NodeId>) { return Add(graph, operands[0], operands[1]); };
-  add.keeps_positions = [](const Form&, std::span<const Shape>) { return true; };
+  add.reach = [](const Form&, std::span<const Shape>) { return Reach::kItself; };
   return add;
 }
 

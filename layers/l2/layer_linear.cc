@@ -74,8 +74,9 @@ std::vector<LayerEntry> LinearLayers() {
   linear.shape = LinearShape;
   linear.parameters = LinearParameters;
   linear.expand = LinearExpand;
-  linear.keeps_positions = [](const Form& form, std::span<const Shape> operands) {
-    return operands[0].size() > 1 && ContractsLastAxis(form.Integer(0), operands[0]);
+  linear.reach = [](const Form& form, std::span<const Shape> operands) {
+    const bool each = operands[0].size() > 1 && ContractsLastAxis(form.Integer(0), operands[0]);
+    return each ? Reach::kItself : Reach::kOther;
   };
   return {linear};
 }

@@ -105,8 +105,9 @@ std::vector<LayerEntry> NormLayers() {
   norm.shape = NormShape;
   norm.parameters = NormParameters;
   norm.expand = NormExpand;
-  norm.keeps_positions = [](const Form& form, std::span<const Shape> operands) {
-    return !IsGroup(form) && operands[0].size() > 1;
+  norm.reach = [](const Form& form, std::span<const Shape> operands) {
+    if (operands[0].size() < 2) return Reach::kOther;
+    return IsGroup(form) ? Reach::kAll : Reach::kItself;
   };
   return {norm};
 }

@@ -1,6 +1,7 @@
 // pool(kind, kernel): the mean or the greatest of each block of `kernel` along every axis but the
 // last, which holds the channels; what is left over at the end of an axis is cut off. The gradient
 // of a maximum that several elements reach is shared evenly among them.
+#include <algorithm>
 #include <string>
 
 #include "layers/l2/algebra.h"
@@ -64,6 +65,12 @@ std::vector<LayerEntry> PoolLayers() {
                "the mean or the greatest of each block of positions"};
   pool.shape = PoolShape;
   pool.expand = PoolExpand;
+  pool.reach = [](const Form& form, std::span<const Shape> operands) {
+    const Shape& x = operands[0];
+    const bool all = x.size() > 1 && std::all_of(x.begin(), x.end() - 1,
+                                                 [&](int64_t n) { return n == form.Integer(1); });
+    return all ? Reach::kWhole : Reach::kOther;
+  };
   return {pool};
 }
 

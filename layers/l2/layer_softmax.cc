@@ -22,8 +22,8 @@ std::vector<LayerEntry> SoftmaxLayers() {
   softmax.expand_log =
       [](tensor::Graph& graph, const Form&, std::span<const tensor::NodeId> operands,
          std::span<const tensor::NodeId>) { return LogSoftmax(graph, operands[0]); };
-  softmax.keeps_positions = [](const Form&, std::span<const Shape> operands) {
-    return operands[0].size() > 1;
+  softmax.reach = [](const Form&, std::span<const Shape> operands) {
+    return operands[0].size() > 1 ? Reach::kItself : Reach::kOther;
   };
   return {softmax};
 }

@@ -53,8 +53,8 @@ std::vector<LayerEntry> TiedLayers() {
   tied.is_stage = true;
   tied.borrowed_shape = TiedShape;
   tied.expand = TiedExpand;
-  tied.keeps_positions = [](const Form&, std::span<const Shape> operands) {
-    return operands[0].size() > 1;
+  tied.reach = [](const Form&, std::span<const Shape> operands) {
+    return operands[0].size() > 1 ? Reach::kItself : Reach::kOther;
   };
   LayerEntry shared;
   shared.form = {std::string(kShared),

@@ -3,6 +3,7 @@
 // layer is one LayerEntry and its tests.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -17,6 +18,18 @@
 #include "layers/tensor/graph.h"
 
 namespace l3c::l2 {
+
+// What position t of a result is computed from. Positions are the indices along all axes but the
+// last, which holds the channels; along the only axis of a result that has one.
+enum class Reach : uint8_t {
+  kItself,  // position t alone, alike everywhere
+  kPlace,   // position t alone, and where it is
+  kUpTo,    // the positions up to t
+  kNear,    // those around t, alike everywhere; zeros beyond the edges
+  kAll,     // all positions, alike wherever they stand
+  kWhole,   // all positions, and the result has none
+  kOther,
+};
 
 struct LayerEntry {
   Entry form;
@@ -55,10 +68,8 @@ struct LayerEntry {
   std::function<std::optional<Shape>(const Form&, std::span<const Shape> operands,
                                      std::span<const Parameter> borrowed, std::string* error)>
       borrowed_shape;
-  // Whether position t of the first axis of the result depends on position t of the operands alone
-  // (null: elementwise entries do, others are taken not to), or on positions up to t.
-  std::function<bool(const Form&, std::span<const Shape>)> keeps_positions;
-  std::function<bool(const Form&, std::span<const Shape>)> is_causal;
+  // What causality and symmetries follow from. Null: kOther.
+  std::function<Reach(const Form&, std::span<const Shape>)> reach;
   // The random numbers are part of what it is: drawn in evaluation too, always the same there.
   bool random_in_evaluation = false;
   static constexpr int kAnyNumber = -1;

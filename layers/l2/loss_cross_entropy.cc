@@ -137,14 +137,17 @@ std::vector<LossEntry> CrossEntropyLosses() {
         "cross-entropy: minus the log of the probability given to the label"},
        [](TargetKind t) { return t == TargetKind::kLabel || t == TargetKind::kDistribution; },
        ExpandCe,
+       /*bears_certainty=*/false,
        IgnoredByCe},
       {{"kl", {}, "Kullback-Leibler divergence of the output from a target distribution"},
        [](TargetKind t) { return t == TargetKind::kDistribution; },
        ExpandKl,
+       /*bears_certainty=*/false,
        nullptr},
       {{"error", {}, "the probability given to the other classes than the label"},
        [](TargetKind t) { return t == TargetKind::kLabel; },
        ExpandError,
+       /*bears_certainty=*/true,
        nullptr},
   };
 }

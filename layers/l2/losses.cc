@@ -24,7 +24,6 @@ std::optional<int64_t> IgnoredLabel(const Form& loss) {
   if (entry == nullptr || !entry->ignored_label) return std::nullopt;
   return entry->ignored_label(loss);
 }
-void RegisterLoss(LossEntry entry) { Table().Add(std::move(entry)); }
 
 Form DefaultLoss(TargetKind target) {
   for (const LossEntry& entry : AllLosses()) {

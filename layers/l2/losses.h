@@ -47,6 +47,8 @@ struct LossEntry {
   std::function<bool(TargetKind)> accepts;
   // `graph` gains the rows' losses.
   std::function<LossRows(tensor::Graph& graph, const Form&, const LossOperands&)> expand;
+  // Finite too where the output is certain of a class, and wrong.
+  bool bears_certainty = true;
   // The label that counts nothing and need be no class, where the form names one.
   std::function<std::optional<int64_t>(const Form&)> ignored_label;
 };
@@ -54,7 +56,6 @@ struct LossEntry {
 const LossEntry* FindLoss(std::string_view name);
 std::optional<int64_t> IgnoredLabel(const Form& loss);  // nothing where every label counts
 const std::deque<LossEntry>& AllLosses();
-void RegisterLoss(LossEntry entry);  // as RegisterLayer
 
 // The families, one file each.
 std::vector<LossEntry> CrossEntropyLosses();  // loss_cross_entropy.cc: ce kl error

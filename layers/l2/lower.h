@@ -28,8 +28,9 @@ struct LowerConstraints {
   std::optional<size_t> pick;
 };
 
-// `spec` must have passed l3::Verify. The candidates are complete, verified modules, best first:
-// LoweringOptions::budget.top of them in mode egraph, one in the others.
+// `spec` must have passed l3::Verify; it is simplified first (l3/simplify.h). The candidates are
+// complete, verified modules, best first: LoweringOptions::budget.top of them in mode egraph, one
+// in the others.
 //
 // Several models are searched one after the other, in the order of their declarations; those that
 // follow take the first one's sample and phases. A goal of pareto becomes the point that is picked.

@@ -82,12 +82,27 @@ std::vector<OptimizerPrior> ReadOptimizers(const Json& group) {
   return all;
 }
 
+// Whatever ranks candidates names where it comes from.
+void CheckSources(const Json& json) {
+  for (const auto& [name, group] : json.items()) {
+    // The reference machine and the common factor rank nothing.
+    if (!group.is_object() || name == "machine" || name == "steps") continue;
+    const auto sources = group.find("sources");
+    if (group.contains("basis") && sources != group.end() && sources->is_array() &&
+        !sources->empty()) {
+      continue;
+    }
+    throw std::runtime_error("priors: '" + name + "' names no basis or no sources");
+  }
+}
+
 }  // namespace
 
 Priors ParsePriors(std::string_view text) {
   Priors p;
   try {
     const Json json = Json::parse(text);
+    CheckSources(json);
     const Json& machine = json.at("machine");
     p.contraction_flops_per_second = Positive(machine, "contraction_flops_per_second");
     p.elementwise_flops_per_second = Positive(machine, "elementwise_flops_per_second");

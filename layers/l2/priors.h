@@ -71,7 +71,7 @@ struct Priors {
   double epochs_per_octave = 0;
 };
 
-// Throws std::runtime_error naming the entry that is missing or wrong.
+// Throws std::runtime_error naming the entry that is missing or wrong, or that names no sources.
 Priors ParsePriors(std::string_view json);
 // Those of cost/priors.json.
 const Priors& BuiltinPriors();

@@ -12,6 +12,7 @@
 #include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/run.h"
+#include "layers/search/saturation.h"
 #include "layers/support/units.h"
 #include "rewrites/rewrites.h"
 
@@ -107,13 +108,8 @@ SpaceGraph::SpaceGraph(const Space& space, const Scorer& scorer, const search::B
   work_ = report.matches;
   stop_reason_ = egraph::StopReasonName(report.stop);
   if (report.cut_short()) {
-    search::Timeout timeout;
-    timeout.doing = "enumerating (" + stop_reason_ + ")";
-    const bool nodes = report.stop == egraph::StopReason::kNodeLimit;
-    timeout.spent = nodes ? report.rows : report.matches;
-    timeout.budget = nodes ? budget.egraph_nodes : budget.work;
-    timeout.hint = "tighten depth(n) or width(n)";
-    timeout_ = timeout;
+    timeout_ = search::CutShort(report, budget, "enumerating (" + stop_reason_ + ")",
+                                "tighten depth(n) or width(n)");
   }
   view_ = std::make_unique<EGraphView>(graph_);
   ReadNetworkNodes();

@@ -7,10 +7,8 @@ namespace l3c::l2 {
 
 // The learning rate of this step, f64 [].
 tensor::NodeId LearningRate(const UpdateStep& step, double base);
-// t = completed + 1, f64 [].
-tensor::NodeId StepNumber(const UpdateStep& step);
-// 1 − βᵗ in f64: what a mean that began at zero has gathered of its weight.
-tensor::NodeId BiasCorrection(const UpdateStep& step, double beta);
+// 1 − βᵗ in f64, t = completed + 1: what a mean that began at zero has gathered of its weight.
+tensor::NodeId BiasCorrection(tensor::Graph& g, tensor::NodeId completed, double beta);
 // A f64 scalar in the dtype of parameter p, rounded once.
 tensor::NodeId ForParameter(const UpdateStep& step, size_t p, tensor::NodeId scalar);
 // A tensor times a number, as scalar.

@@ -78,11 +78,9 @@ void GatherMean(const Form& form, UpdateStep& step) {
 // Before the first step there is no mean, and the parameter itself is read.
 NodeId MeanOfParameter(const Form& form, const EvaluatedParameter& in) {
   Graph& g = *in.graph;
-  UpdateStep step;
-  step.graph = &g;
   // 1 − decayᵗ after t = completed steps.
-  step.completed = g.Binary(Op::kAdd, in.completed, F64(g, -1));
-  const NodeId weight = BiasCorrection(step, form.Real(0));
+  const NodeId before = g.Binary(Op::kAdd, in.completed, F64(g, -1));
+  const NodeId weight = BiasCorrection(g, before, form.Real(0));
   const NodeId none = g.Binary(Op::kCmpLt, in.completed, F64(g, 1));
   const NodeId safe = g.Add(Op::kWhere, {none, F64(g, 1), weight});
   const NodeId scale = As(g, g.Unary(Op::kRecip, safe), g.node(in.parameter).dtype);

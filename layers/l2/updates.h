@@ -27,6 +27,7 @@ struct UpdateStep {
   tensor::Graph* graph = nullptr;
   int64_t total_steps = 1;
   tensor::NodeId completed = 0;          // f64 []: steps completed before this one
+  std::vector<tensor::NodeId> history;   // f64 []: by parameter, those that its state has seen
   std::optional<tensor::NodeId> factor;  // f64 []: of the learning rate; none: 1
   std::vector<tensor::NodeId> parameters;
   std::vector<tensor::NodeId> gradients;
@@ -46,11 +47,14 @@ struct EvaluatedParameter {
 
 struct UpdateEntry {
   Entry form;
+  // The formula asks how many steps the state has seen: UpdateStep::history.
+  bool counts_history = false;
   // State kept for each parameter, by role ("m", "v"); same shape as the parameter, zero at first.
   std::function<std::vector<std::string>(const Form&)> state;
   // A leaf sets `updated`; a wrapper changes `factor` or `gradients` for its inner update.
   std::function<void(const Form&, UpdateStep&)> expand;
-  // Wrappers: what is left to do once `updated` is set; null: nothing.
+  // Wrappers: what is left to do once `updated` is set; null: nothing. It is done for every
+  // parameter, also for those that the step leaves as they are.
   std::function<void(const Form&, UpdateStep&)> after;
   // Wrappers: what evaluation reads in place of a parameter; null: the parameter.
   std::function<tensor::NodeId(const Form&, const EvaluatedParameter&)> evaluated;
@@ -60,7 +64,6 @@ struct UpdateEntry {
 
 const UpdateEntry* FindUpdate(std::string_view name);
 const std::deque<UpdateEntry>& AllUpdates();
-void RegisterUpdate(UpdateEntry entry);  // as RegisterLayer
 
 // One file each.
 UpdateEntry SgdUpdate();                    // update_sgd.cc
@@ -73,5 +76,10 @@ std::vector<UpdateEntry> UpdateWrappers();  // update_wrappers.cc: schedule grad
 std::vector<const Form*> UpdateChain(const Form& update);
 // The link of the chain that has `evaluated`, or null.
 const Form* EvaluationUpdate(const Form& update);
+// Whether two links are the same but for the updates inside them.
+bool SameLink(const Form& a, const Form& b);
+// The state that a link keeps of a parameter in a role: linear1_weight_m.
+std::string StateName(const std::string& parameter, const Form& link, const std::string& role,
+                      const UpdatePlace& place);
 
 }  // namespace l3c::l2

@@ -385,6 +385,12 @@ class Verifier {
             "evaluation reads a running mean in one phase and not in another")
           .With({methods_.update.span, "the method's update is here"})
           .Fix("write ema in both, or in neither");
+    } else if (!phase.update.empty() && EvaluationUpdate(methods_.update) != nullptr &&
+               !SameLink(*EvaluationUpdate(phase.update[0]), *EvaluationUpdate(methods_.update))) {
+      Error(Kind::kConsistency, EvaluationUpdate(phase.update[0])->span,
+            "one running mean goes on through all phases, but its decay differs")
+          .With({EvaluationUpdate(methods_.update)->span, "the method's update is here"})
+          .Fix("write the same decay in both");
     }
     const InferGraph& infer = methods_.infer;
     std::vector<std::string> learning;

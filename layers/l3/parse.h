@@ -50,8 +50,7 @@ struct Extension {
 bool ParseDeclarations(support::ParserBase& parser, Module& module,
                        const Extension& extension = {});
 
-// Parses and resolves one reference to a field or a model's output of `module`.
+// Parses one reference to a field or a model's output; it is not resolved.
 std::optional<Ref> ParseRef(support::ParserBase& parser);
-bool ResolveRef(const Module& module, Ref& ref, support::Diagnostics& diagnostics);
 
 }  // namespace l3c::l3

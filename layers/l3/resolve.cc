@@ -265,10 +265,4 @@ bool ResolveReferences(Module& module, support::Diagnostics& diagnostics) {
   return diagnostics.all().size() == before;
 }
 
-bool ResolveRef(const Module& module, Ref& ref, support::Diagnostics& diagnostics) {
-  Resolver resolver(module, diagnostics);
-  resolver.Resolve(ref, Place::kInput);
-  return resolver.ok();
-}
-
 }  // namespace l3c::l3

@@ -45,8 +45,8 @@ void ReportFailure(const SearchFailure& failure, support::Span fallback,
   } else if (const auto* timeout = std::get_if<Timeout>(&failure)) {
     diagnostics
         .Error(Kind::kResourceBound, fallback,
-               "Timeout: the budget of work ran out while " + timeout->doing + ": " +
-                   support::PrintInteger(static_cast<int64_t>(timeout->spent)) + " of " +
+               "Timeout: the budget of " + timeout->resource + " ran out while " + timeout->doing +
+                   ": " + support::PrintInteger(static_cast<int64_t>(timeout->spent)) + " of " +
                    support::PrintInteger(static_cast<int64_t>(timeout->budget)) + " spent")
         .Fix(timeout->hint);
   }

@@ -74,12 +74,13 @@ struct TooManyCandidates {
   std::string hint;
   support::Span where;
 };
-// The budget of work ran out.
+// A budget ran out.
 struct Timeout {
   uint64_t spent = 0;
   uint64_t budget = 0;
   std::string doing;  // "saturating", "extracting"
   std::string hint;
+  std::string resource = "work";  // of which: "work", "nodes"
 };
 using SearchFailure = std::variant<NoCandidates, TooManyCandidates, Timeout>;
 

@@ -350,6 +350,26 @@ TEST_F(SamplingTest, ABatchTakesEvenlyOfEachShard) {
   for (int32_t i = 0; i < 12; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i);
 }
 
+// 7 samples a shard make three batches of two each and a rest of one each.
+TEST_F(SamplingTest, TheRestOfTheShardsIsShort) {
+  Store(15);
+  sampler_.kind = l0::SampleKind::kEpochShuffle;
+  sampler_.batch = 4;
+  sampler_.shards = 2;
+  std::vector<int32_t> seen;
+  for (int64_t b = 0; b < 4; ++b) {
+    const std::vector<int32_t> rows = Batch(b);
+    const size_t real = b < 3 ? 4 : 2;
+    for (size_t i = 0; i < real; ++i) {
+      EXPECT_EQ(rows[i] / 7, static_cast<int32_t>(i / (real / 2))) << b;
+      seen.push_back(rows[i]);
+    }
+  }
+  std::sort(seen.begin(), seen.end());
+  ASSERT_EQ(seen.size(), 14u);
+  for (int32_t i = 0; i < 14; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i);
+}
+
 TEST_F(SamplingTest, ReplayDrawsFromTheLastRowsSeen) {
   Store(100);
   sampler_.kind = l0::SampleKind::kReplay;

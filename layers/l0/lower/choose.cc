@@ -16,6 +16,7 @@
 #include "layers/l0/lower/rule_trace.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
+#include "layers/search/saturation.h"
 #include "rewrites/rewrites.h"
 
 namespace l3c::l0::lower {
@@ -141,12 +142,12 @@ class Chooser {
   }
 
   search::Timeout OutOfBudget(const egraph::RunReport& report) const {
-    std::string hint = "raise the budget of e-graph nodes";
+    std::string hint = "raise the budget of the search";
     if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
       hint += ", or mend " + graph_.DescribeRule(heaviest[0].rule) + ", which made " +
               std::to_string(heaviest[0].rows) + " of the " + std::to_string(report.rows) + " rows";
     }
-    return search::Timeout{report.matches, options_.budget.work, "saturating", std::move(hint)};
+    return search::CutShort(report, options_.budget, "saturating", std::move(hint));
   }
 
   bool Saturate(const char* ruleset) {
@@ -609,7 +610,7 @@ class Chooser {
   std::map<std::string, FunctionId> relations_;
   std::vector<bool> stored_;
   std::vector<egraph::RuleId> traced_;  // the user's
-  uint64_t cheap_ = 0;  // values that could have been kept, see store_facts.h
+  uint64_t cheap_ = 0;                  // values that could have been kept, see store_facts.h
   std::unique_ptr<DotForms> forms_;
   std::optional<DefinitionNumbers> numbers_;
   ChooseResult result_;

@@ -51,7 +51,6 @@ class Explainer {
   const std::string& prefix() const { return prefix_; }
 
  private:
-  std::string RootName(ValueId v) const { return table_.values[v].name; }
   search::CostVector Costs(const egraph::CostVector& cost) const;
 
   const egraph::EGraph& graph_;

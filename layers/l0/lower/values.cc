@@ -70,7 +70,13 @@ class Decoder {
     for (size_t i = 0; i < step_.inputs.size(); ++i) {
       input_of_[step_.graph.node(step_.inputs[i].node).name] = static_cast<int32_t>(i);
     }
-    for (const StepOutput& output : step_.outputs) Visit(graph_.Find(classes_[output.node]));
+    // In the order in which the source makes them: what it makes late, such as a value that is
+    // computed again for its gradient, is numbered late.
+    const std::vector<bool> needed = FindNeeded();
+    for (NodeId id = 0; id < step_.graph.size(); ++id) {
+      const egraph::Value c = graph_.Find(classes_[id]);
+      if (needed[c.bits]) Visit(c);
+    }
     for (const StepOutput& output : step_.outputs) {
       table_.outputs.push_back(number_.at(graph_.Find(classes_[output.node]).bits));
     }
@@ -91,6 +97,33 @@ class Decoder {
         }
       });
     }
+  }
+
+  // Classes that the outputs can be computed from, by their number.
+  std::vector<bool> FindNeeded() const {
+    std::vector<bool> needed;
+    std::vector<uint32_t> open;
+    auto need = [&](egraph::Value value) {
+      const uint32_t c = graph_.Find(value).bits;
+      if (c >= needed.size()) needed.resize(c + 1);
+      if (needed[c]) return;
+      needed[c] = true;
+      open.push_back(c);
+    };
+    for (const egraph::Value c : classes_) {
+      if (c.bits >= needed.size()) needed.resize(c.bits + 1);
+    }
+    for (const StepOutput& output : step_.outputs) need(classes_[output.node]);
+    while (!open.empty()) {
+      const uint32_t c = open.back();
+      open.pop_back();
+      const auto info = info_.find(c);
+      if (info == info_.end()) continue;
+      for (const ClassInfo::Row& row : info->second.rows) {
+        for (const egraph::Value operand : row.term.operands) need(operand);
+      }
+    }
+    return needed;
   }
 
   // Whether a row is the term that the source itself wrote for the class.

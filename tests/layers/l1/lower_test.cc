@@ -157,6 +157,17 @@ TEST(L1LowerTest, FailuresNameTheirCause) {
   options = MnistOptions();
   options.data["mnist"].rows["train"] = 0;
   EXPECT_NE(FailureText(Lower(module, options)).find("has 0 rows to train on"), std::string::npos);
+  options.data["mnist"].rows["train"] = 100;
+  EXPECT_EQ(FailureText(Lower(module, options)),
+            "error[resource-bound]: NoCandidates: data 'mnist' has 100 rows to train on, and a "
+            "batch has 128\nfix: write batch: 100 or less\n");
+  EXPECT_NE(FailureText(Lower(ParseL2(MnistText("epoch_shuffle(batch: 128, drop_last: false)",
+                                                "distributed_shard(shards: 2, method: "
+                                                "epoch_shuffle(batch: 64))")),
+                              options))
+                .find("fix: write batch: 50 or less"),
+            std::string::npos);
+  options = MnistOptions();
   EXPECT_NE(
       FailureText(Lower(ParseL2(MnistText("linear(256, 10)",
                                           "\n        #[l1::on(gpu_1)]\n        linear(256, 10)")),

@@ -538,7 +538,9 @@ TEST(L2Search, WorkRunsOutWithATimeout) {
   }
   LoweringOptions options;
   options.budget.egraph_nodes = 100;
-  EXPECT_NE(FailureText(Lower(testing::kMnistSpec, options)).find("node limit"), std::string::npos);
+  const std::string text = FailureText(Lower(testing::kMnistSpec, options));
+  EXPECT_NE(text.find("the budget of nodes ran out"), std::string::npos) << text;
+  EXPECT_NE(text.find("of 100 spent"), std::string::npos) << text;
 }
 
 TEST(L2Search, ForcingWhatIsNotThereSaysWhatIs) {
@@ -566,6 +568,60 @@ TEST(L2Search, DomainsTooLargeForAnyNetworkAreRefused) {
   std::string text(testing::kMnistSpec);
   text.replace(text.find("[28, 28]"), 8, "[8192, 8192]");
   EXPECT_NE(FailureText(Lower(text)).find("more than linear layers can join"), std::string::npos);
+}
+
+// What a specification says twice is trained once, with the weight of both.
+TEST(L2Search, TheSpecificationIsSimplifiedFirst) {
+  std::string text(testing::kMnistSpec);
+  text.insert(text.find("    combine:"), "    again: norm(classify.params, p=1), weight: 1e-4\n");
+  const auto result = Lower(text, WinnerOnly());
+  ASSERT_TRUE(result.ok()) << FailureText(result);
+  const l3::Loss& loss = result.best().spec.losses.at(0);
+  ASSERT_EQ(loss.terms.size(), 2u);
+  EXPECT_EQ(loss.terms[1].name, "sparse");
+  EXPECT_EQ(loss.terms[1].weight, 2e-4);
+}
+
+// The rank by whole plans can be forced beside other choices, and only where there is one.
+TEST(L2Search, ThePlansRankIsForcedWhateverElseIs) {
+  const l3::Module spec = ReadSpec(testing::kMnistSpec);
+  LowerConstraints constraints;
+  constraints.simulate = [](const Module&) { return 1.0; };
+  auto lower = [&](const search::ForcedChoices& forced) {
+    LoweringOptions options;
+    options.forced = forced;
+    return LowerToL2(spec, constraints, options);
+  };
+  const auto free = lower({{"l2/classify/update.optimizer", "adam"}});
+  ASSERT_TRUE(free.ok()) << FailureText(free);
+  const std::string id = "l2/classify/plan";
+  const auto third = lower({{"l2/classify/update.optimizer", "adam"}, {id, "3"}});
+  ASSERT_TRUE(third.ok()) << FailureText(third);
+  EXPECT_EQ(third.explanation.Find(id)->chosen, "3");
+  EXPECT_TRUE(third.explanation.Find(id)->forced);
+  EXPECT_NE(PrintModule(third.best()), PrintModule(free.best()));
+  const auto missing = lower({{id, "99"}});
+  EXPECT_NE(FailureText(missing).find("candidates: 1 to 8"), std::string::npos);
+  // Without whole plans there is no such decision.
+  LoweringOptions options;
+  options.forced = {{id, "1"}};
+  EXPECT_NE(FailureText(Lower(testing::kMnistSpec, options)).find("no decision '" + id + "'"),
+            std::string::npos);
+}
+
+// What an annotation fixes is checked in the whole of several models, too.
+TEST(L2Search, AnnotationsOfSeveralModelsAreChecked) {
+  const std::string spec =
+      "data d {\n    x : tensor(f32, [4])\n    y : tensor(f32, [2])\n}\n"
+      "model a {\n    #[l2::backward(dfa(feedback_dim: 4))]\n"
+      "    in:  d.x\n    out: tensor(f32, [3])\n    properties: [depth(2)]\n}\n"
+      "model b {\n    in:  a.out\n    out: tensor(f32, [2])\n    properties: [depth(1)]\n}\n"
+      "loss l {\n    fit: divergence(b.out, d.y), weight: 1.0\n    combine: weighted_sum\n}\n"
+      "goal: minimize(l)\n";
+  const auto result = Lower(spec, WinnerOnly());
+  EXPECT_FALSE(result.ok());
+  EXPECT_NE(FailureText(result).find("dfa cannot train this network"), std::string::npos)
+      << FailureText(result);
 }
 
 TEST(L2Search, AnnotationsFixAPart) {
