@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 
 #include "egraph/big.h"
@@ -22,18 +21,6 @@ constexpr uint32_t kMinDeadToCompact = 256;
 // passes in the time of one lookup.
 constexpr uint32_t kScannedRounds = 10;
 constexpr size_t kScanPerLookup = 32;
-
-// The shortest decimal digits that read back as the same number, without an exponent, and always
-// with a point: a literal of f64 shows that it is none of i64.
-std::string FormatF64(double d) {
-  if (std::isnan(d)) return "NaN";
-  if (std::isinf(d)) return d < 0 ? "-inf" : "inf";
-  char buffer[400];
-  const auto end = std::to_chars(buffer, buffer + sizeof buffer, d, std::chars_format::fixed).ptr;
-  std::string text(buffer, end);
-  if (text.find('.') == std::string::npos) text += ".0";
-  return text;
-}
 
 }  // namespace
 
@@ -412,10 +399,7 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
         proof_log_->AddUnion(old_value, new_value, /*joined=*/true);
       return Find(old_value);
     case Merge::Kind::kAssertEqual: {
-      const Table& table = tables_[id.index];
-      Fail("conflicting values for " + DescribeRow(id, row) + ": " +
-           DescribeValue(sort, old_value) + " from " + DescribeRule(table.Provenance(row)) + ", " +
-           DescribeValue(sort, new_value) + " from " + DescribeRule(rule));
+      Fail("conflicting values for " + DescribeConflict(id, row, old_value, new_value, rule));
       return std::nullopt;
     }
     case Merge::Kind::kMin:
@@ -431,9 +415,8 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
     case Merge::Kind::kCustom: {
       std::optional<Value> merged = f.merge.fn()(*this, old_value, new_value);
       if (!merged) {
-        Fail("the merge of " + DescribeRow(id, row) + " gives nothing for " +
-             DescribeValue(sort, old_value) + " and " + DescribeValue(sort, new_value) +
-             ", the latter from " + DescribeRule(rule));
+        Fail("the merge gives nothing for " +
+             DescribeConflict(id, row, old_value, new_value, rule));
       }
       return merged;
     }
@@ -744,10 +727,13 @@ bool EGraph::Rebuild() {
     for (const UnionRecord& u : std::exchange(deferred_unions_, {})) UnionNow(u.a, u.b, u.rule);
     dirty.swap(dirty_classes_);
     dirty_classes_.clear();
-    if (round < kScannedRounds || dirty.size() * kScanPerLookup > live_rows_) dirty.clear();
+    const bool scan = round < kScannedRounds || dirty.size() * kScanPerLookup > live_rows_;
+    const std::span<const uint32_t> looked_up = scan ? std::span<const uint32_t>() : dirty;
     for (uint32_t f = 0; f < tables_.size() && !failure_; ++f) {
-      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f}, dirty);
+      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f}, looked_up);
     }
+    // Rows that have not been looked at still name them: whoever clears the failure finds them.
+    if (failure_) dirty_classes_.insert(dirty_classes_.end(), dirty.begin(), dirty.end());
   }
   for (Table& table : tables_) {
     const uint32_t dead = table.row_count() - table.live_count();
@@ -805,50 +791,6 @@ std::vector<RuleId> EGraph::RulesOf(Value class_id) const {
   std::sort(rules.begin(), rules.end());
   rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
   return rules;
-}
-
-std::string EGraph::DescribeValue(SortId sort, Value v) const {
-  if (sort == kUnit) return "()";
-  if (sort == kBool) return AsBool(v) ? "true" : "false";
-  if (sort == kI64) return std::to_string(AsI64(v));
-  if (sort == kF64) return FormatF64(AsF64(v));
-  if (sort == kString) {
-    std::string text = "\"";
-    for (char c : AsString(v)) {
-      if (c == '"' || c == '\\') text += '\\';
-      text += c;
-    }
-    return text + '"';
-  }
-  if (sort == kBigInt || sort == kBigRat || sort == kRational) return DescribeBig(*this, sort, v);
-  const Sort& s = sorts_[sort.index];
-  if (!s.is_container()) return "c" + std::to_string(Find(v).bits);
-  std::string text = "(" + std::string(ContainerConstructor(s.container));
-  const std::span<const Value> elements = Elements(v);
-  for (size_t i = 0; i < elements.size(); ++i) {
-    const SortId element = ElementSort(sort, elements, i);
-    if (element == kUnit && s.container == ContainerKind::kFn) continue;
-    text += ' ';
-    text += DescribeValue(element, elements[i]);
-  }
-  return text + ')';
-}
-
-std::string EGraph::DescribeRow(FunctionId id, uint32_t row) const {
-  const Function& f = functions_[id.index];
-  std::string text = "(" + f.name;
-  for (uint32_t i = 0; i < f.inputs.size(); ++i) {
-    text += ' ';
-    text += DescribeValue(f.inputs[i], Value{tables_[id.index].Get(row, i)});
-  }
-  return text + ')';
-}
-
-std::string EGraph::DescribeRule(RuleId id) const {
-  if (id == kInitial) return "the input";
-  if (id == kCongruence) return "congruence";
-  const Rule& r = rule(id);
-  return "rule '" + r.name + "' (" + r.file + ":" + std::to_string(r.line) + ")";
 }
 
 void EGraph::Fail(std::string message) {

@@ -55,8 +55,6 @@ std::optional<Proof> Explainer::Explain(Value a, Value b) {
   });
 }
 
-std::optional<Proof> Explainer::ExplainTerm(Value class_id) { return Explain(class_id, class_id); }
-
 std::optional<Proof> Explainer::ExplainMatch(const Query& query, std::span<const Value> slots) {
   const uint32_t now = graph_.proof_log()->now();
   // A slot stands for the term that the query spells out for it, where it does; else for the term

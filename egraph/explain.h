@@ -38,8 +38,6 @@ class Explainer {
   // That a query holds with these values of its slots. Terms are taken from the query as far as it
   // spells them out.
   std::optional<Proof> ExplainMatch(const Query& query, std::span<const Value> slots);
-  // That the term with which the class was created is there.
-  std::optional<Proof> ExplainTerm(Value class_id);
   // Of the proof asked for last: why there is none although the claim holds. Empty unless that is a
   // limitation of the log, such as a primitive that looks into tables.
   const std::string& gap() const { return gap_; }

@@ -65,15 +65,16 @@ bool JoinIndex::SameKey(const Table& table, uint32_t a, uint32_t b) const {
   return true;
 }
 
+bool JoinIndex::ManyDead(const Table& table) const {
+  return uint64_t{table.retired() - retired_} * 8 > sorted_rows_ + uint64_t{kMaxTail};
+}
+
 void JoinIndex::Refresh(const Table& table) {
   const uint32_t rows = table.row_count();
   const bool renumbered = layout_ != table.layout();
   const uint32_t fresh = rows - (renumbered ? 0 : sorted_rows_);
   const uint32_t sorted = renumbered ? 0 : sorted_rows_;
-  // Many dead entries cost as much as many chains.
-  const bool many_dead =
-      !renumbered && uint64_t{table.retired() - retired_} * 8 > sorted_rows_ + uint64_t{kMaxTail};
-  if (fresh > std::max(kMaxTail, sorted / 2) || many_dead) {
+  if (fresh > std::max(kMaxTail, sorted / 2) || (!renumbered && ManyDead(table))) {
     Sort(table);
     return;
   }

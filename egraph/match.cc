@@ -31,6 +31,12 @@ void JoinForest::Clear() {
   slot_count_ = 0;
 }
 
+size_t JoinForest::Bytes() const {
+  return nodes_.size() * sizeof(Node) + leaves_.size() * (sizeof(Leaf) + sizeof(uint32_t)) +
+         trees_.size() * sizeof(Tree) + keys_.size() * sizeof(Operand) +
+         checks_.size() * sizeof(Check) + outputs_.size() * sizeof(Operand);
+}
+
 uint64_t JoinForest::Hash(const Node& node) const {
   uint64_t h = Mix(static_cast<uint64_t>(node.kind), uint64_t{node.from} << 32 | node.to);
   // Addresses decide only how fast equal nodes are found, never which are equal.

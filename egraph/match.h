@@ -71,6 +71,7 @@ class JoinForest {
   };
 
   void Clear();
+  size_t Bytes() const;  // of what has been added
   // Adds a part of a query; `rows` by atom, `outputs` are the slots whose values a match consists
   // of. Returns the leaf.
   uint32_t Add(const EGraph& graph, JoinIndexes& indexes, const Query& query, const JoinPlan& plan,
@@ -116,7 +117,6 @@ class SearchMeter {
     stop_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
   }
   Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
-  uint64_t matches() const { return matches_.load(std::memory_order_relaxed); }
 
  private:
   const uint64_t max_matches_;

@@ -20,8 +20,13 @@ const JoinIndex& JoinIndexes::Get(FunctionId f, const Table& table, uint64_t mas
   auto it = std::find_if(indexes.begin(), indexes.end(),
                          [&](const auto& index) { return index->mask() == mask; });
   if (it == indexes.end()) {
-    indexes.push_back(std::make_unique<JoinIndex>(table.arguments() + 1, mask));
+    indexes.push_back(std::make_shared<JoinIndex>(table.arguments() + 1, mask));
     it = std::prev(indexes.end());
+  }
+  if ((*it)->IsCurrent(table)) return **it;
+  if (it->use_count() > 1) {
+    left_bytes_ += (*it)->Bytes();
+    *it = std::make_shared<JoinIndex>(**it);
   }
   (*it)->Refresh(table);
   return **it;
@@ -37,8 +42,14 @@ const JoinIndex* JoinIndexes::Best(FunctionId f, uint64_t mask) const {
   return best;
 }
 
+void JoinIndexes::Unshare() {
+  for (auto& indexes : by_function_) {
+    for (auto& index : indexes) index = std::make_shared<JoinIndex>(*index);
+  }
+}
+
 size_t JoinIndexes::Bytes() const {
-  size_t bytes = 0;
+  size_t bytes = left_bytes_;
   for (const auto& indexes : by_function_) {
     for (const auto& index : indexes) bytes += index->Bytes();
   }

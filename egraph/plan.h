@@ -19,7 +19,8 @@
 
 namespace l3c::egraph {
 
-// The indexes that plans of one graph use.
+// The indexes that plans of one graph use. A copy shares them with the original; whoever has to
+// change one that is shared takes a copy of it first.
 class JoinIndexes {
  public:
   // The index on the columns in `mask`, up to date with `table`, which is that of `f`.
@@ -27,10 +28,15 @@ class JoinIndexes {
   // Of those there are, the one on some of the columns in `mask` that meets the fewest rows a
   // probe; nullptr when there is none. It may lag behind the table.
   const JoinIndex* Best(FunctionId f, uint64_t mask) const;
+  void Unshare();
+  // With those that only copies of this still have.
   size_t Bytes() const;
+  // There are no copies any more.
+  void ForgetCopies() { left_bytes_ = 0; }
 
  private:
-  std::vector<std::vector<std::unique_ptr<JoinIndex>>> by_function_;
+  std::vector<std::vector<std::shared_ptr<JoinIndex>>> by_function_;
+  size_t left_bytes_ = 0;
 };
 
 // Which rows of a table an atom may match, by whether the rule has seen them.

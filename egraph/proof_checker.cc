@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "egraph/big.h"
+
 namespace l3c::egraph {
 
 using Kind = Proof::Step::Kind;
@@ -70,7 +72,7 @@ bool ProofChecker::LoadTerm(const Proof::Term& term) {
       const auto* b = std::get_if<bool>(&term.literal);
       const auto* d = std::get_if<double>(&term.literal);
       const auto* s = std::get_if<std::string>(&term.literal);
-      const bool text = term.sort == kString || term.sort == kBigInt || term.sort == kBigRat;
+      const bool text = term.sort == kString || (s && IsBigText(term.sort, *s));
       if (term.sort == kI64 && i) value = g.I64(*i);
       if (term.sort == kUnit && i) value = Value{static_cast<uint32_t>(*i)};
       if (term.sort == kBool && b) value = g.Bool(*b);
@@ -95,6 +97,10 @@ bool ProofChecker::LoadTerm(const Proof::Term& term) {
       if (!sort.is_container()) return Wrong("no container");
       const bool fn = sort.container == ContainerKind::kFn;
       if (fn && (parts.size() % 2 == 0 || !fits(0, kString))) return Wrong("no function value");
+      if (sort.container == ContainerKind::kPair && parts.size() != 2) return Wrong("no pair");
+      if (sort.container == ContainerKind::kMap && parts.size() % 2 != 0) {
+        return Wrong("a key without a value");
+      }
       for (size_t i = 0; i < parts.size(); ++i) {
         if (fn && i % 2 == 1 && parts[i].bits >= graph_.sort_count()) return Wrong("no such sort");
         if (!fits(i, graph_.ElementSort(term.sort, parts, i)))

@@ -1,10 +1,10 @@
 #include "egraph/proof_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 #include <vector>
 
+#include "egraph/literal_text.h"
 #include "nlohmann/json.hpp"
 
 namespace l3c::egraph {
@@ -17,14 +17,6 @@ using Kind = Proof::Step::Kind;
 constexpr uint32_t kLongTerm = 6;
 // No term is written out beyond this many symbols.
 constexpr uint32_t kLongestTerm = 60;
-
-std::string Decimal(double d) {
-  char buffer[64];
-  std::string text(buffer, std::to_chars(buffer, buffer + sizeof buffer, d).ptr);
-  // A literal of f64 shows that it is none of i64.
-  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
-  return text;
-}
 
 class Printer {
  public:
@@ -138,15 +130,9 @@ class Printer {
       return term.sort == kUnit ? "()" : std::to_string(*i);
     }
     if (const auto* b = std::get_if<bool>(&term.literal)) return *b ? "true" : "false";
-    if (const auto* d = std::get_if<double>(&term.literal)) return Decimal(*d);
+    if (const auto* d = std::get_if<double>(&term.literal)) return F64Text(*d);
     const std::string& s = std::get<std::string>(term.literal);
-    if (term.sort != kString) return s;
-    std::string text = "\"";
-    for (char c : s) {
-      if (c == '"' || c == '\\') text += '\\';
-      text += c;
-    }
-    return text + '"';
+    return term.sort == kString ? QuotedText(s) : s;
   }
 
   // Parts that are named stand by their names; a term that is too long all the same is cut.

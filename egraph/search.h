@@ -17,6 +17,7 @@
 #include "egraph/egraph.h"
 #include "egraph/match.h"
 #include "egraph/match_buffer.h"
+#include "egraph/pages.h"
 #include "egraph/plan.h"
 #include "egraph/worker_pool.h"
 
@@ -32,6 +33,13 @@ struct KeptSlots {
 class SearchCache {
  public:
   size_t Bytes() const;
+  // The same plans and indexes, which are shared until one of the two changes them.
+  std::unique_ptr<SearchCache> Save() const;
+  // Copies what is shared.
+  void Unshare();
+  void ForgetSaved() { indexes_.ForgetCopies(); }
+  // Takes over from `other`, which goes, what has no influence on any result.
+  void Inherit(SearchCache& other);
 
  private:
   friend class RuleSearch;
@@ -44,12 +52,15 @@ class SearchCache {
     std::shared_ptr<const Rule> rule;  // ids of rules may be used again
     KeptSlots kept;
     std::vector<Part> parts;  // by atom with new rows
+    size_t Bytes() const;
   };
   JoinIndexes indexes_;
-  std::vector<RulePlans> plans_;  // by rule
+  std::vector<std::shared_ptr<RulePlans>> plans_;  // by rule
+  size_t plan_bytes_ = 0;                          // of all in plans_
   JoinForest forest_;
   std::unique_ptr<WorkerPool> pool_;
   std::vector<MatchBuffer> buffers_;
+  VectorMark saved_buffers_;
 };
 
 class RuleSearch {
@@ -93,8 +104,9 @@ class RuleSearch {
   struct Added {
     size_t first_leaf = 0, leaf_count = 0;  // in leaves_
   };
-  SearchCache::RulePlans& PlansOf(RuleId rule);
-  void AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint64_t stop_at);
+  const SearchCache::RulePlans& PlansOf(RuleId rule);
+  void MakePlan(RuleId rule, size_t delta_atom);
+  void AddPart(RuleId rule, size_t delta_atom, uint64_t stop_at);
   void MakeChunks();
   void ClearBuffers();
   bool RunChunk(JoinRun& run, const Chunk& chunk);

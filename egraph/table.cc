@@ -59,8 +59,8 @@ Table& Table::operator=(const Table& other) {
   for (const auto& index : other.indexes_) {
     indexes_.push_back(std::make_unique<ColumnIndex>(*index));
   }
-  layout_ = std::max(layout_, other.layout_) + 1;
-  retired_ = 0;
+  layout_ = other.layout_;
+  retired_ = other.retired_;
   levels_ = other.levels_;
   killed_ = other.killed_;
   subsumed_ = other.subsumed_;
@@ -433,8 +433,8 @@ uint32_t Table::Newest(const ColumnIndex& index, const uint32_t* key) const {
 // --- Undo
 
 void Table::Push() {
-  Level level{rows_,          live_,         shift_,         slots_.size(),    used_,
-              chunks_.size(), marks_.size(), killed_.size(), subsumed_.size(), {}};
+  Level level{rows_, live_,          shift_,        retired_,       layout_,          slots_.size(),
+              used_, chunks_.size(), marks_.size(), killed_.size(), subsumed_.size(), {}};
   for (const auto& index : indexes_) {
     level.indexes.push_back({index->indexed(), index->slots_.size(), index->next_.capacity()});
   }
@@ -462,8 +462,8 @@ void Table::Pop() {
   }
   rows_ = level.rows;
   live_ = level.live;
-  ++layout_;
-  retired_ = 0;
+  layout_ = level.layout;
+  retired_ = level.retired;
   for (size_t i = level.killed; i < killed_.size(); ++i) {
     MutableCells(killed_[i])[arguments_ + 1] &= ~kDeadBit;
     if (same_slots) EnsureSlot(killed_[i]);

@@ -92,8 +92,9 @@ class Table {
   RuleId Provenance(uint32_t row) const { return RuleId{Flags(row) & kRuleMask}; }
   bool IsSubsumed(uint32_t row) const { return (Flags(row) & kSubsumedBit) != 0; }
   void MarkSubsumed(uint32_t row);
-  // For whoever keeps row numbers: changes when rows get other numbers or come back to life; and,
-  // with that unchanged, how many rows have died or been subsumed.
+  // For whoever keeps row numbers: changes when rows get other numbers; and, with that unchanged,
+  // how many rows have died or been subsumed. Pop() brings both back: it is for those who were
+  // there at the Push().
   uint64_t layout() const { return layout_; }
   uint32_t retired() const { return retired_; }
 
@@ -171,6 +172,8 @@ class Table {
   };
   struct Level {
     uint32_t rows, live, shift;
+    uint32_t retired;
+    uint64_t layout;
     size_t slots, used, chunks, marks, killed, subsumed;
     struct Index {
       uint32_t indexed;

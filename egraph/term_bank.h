@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "egraph/egraph.h"
@@ -47,8 +46,6 @@ class TermBank {
     return std::span(args_).subspan(calls_[term.bits].args,
                                     bank_.function(FunctionOf(term)).inputs.size());
   }
-  // How many terms of equality sorts there are.
-  size_t size() const { return calls_.size(); }
 
   // The term of a node of the log, and of a value of the graph: a class id stands for the node that
   // it was created with.
@@ -106,9 +103,5 @@ class TermBank {
   std::vector<uint32_t> node_terms_;  // by node, Value::kNone where not known yet
   std::vector<uint32_t> term_nodes_;  // by term, as far as known
 };
-
-// A literal or container of the bank, or a call one level deep, as the text language writes it.
-// Deeper terms are cut; `depth` counts levels.
-std::string TermText(const TermBank& bank, SortId sort, Value term, uint32_t depth);
 
 }  // namespace l3c::egraph

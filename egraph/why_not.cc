@@ -298,14 +298,12 @@ class Asker {
   TermExtractor terms_;
 };
 
-EGraph& Rebuilt(EGraph& graph) {
-  graph.Rebuild();
-  return graph;
-}
-
 }  // namespace
 
-WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b) { return Asker(Rebuilt(graph), a, b).Ask(); }
+WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b) {
+  graph.Rebuild();
+  return Asker(graph, a, b).Ask();
+}
 
 std::string WhyNotText(const EGraph& graph, const WhyNot& why_not) {
   if (why_not.equal) return "they are equal\n";

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -20,10 +21,13 @@ class WorkerPool {
 
   uint32_t threads() const { return static_cast<uint32_t>(workers_.size()) + 1; }
   // Calls `body(thread)` once on every thread, the caller's being 0, and returns when all are done.
+  // What one of them throws is thrown on then; of several, what was thrown first.
   void Run(const std::function<void(uint32_t thread)>& body);
 
  private:
   void Work(uint32_t thread);
+  void Call(uint32_t thread);
+  void End();
 
   std::mutex mutex_;
   std::condition_variable start_;
@@ -32,6 +36,7 @@ class WorkerPool {
   uint64_t round_ = 0;
   uint32_t running_ = 0;
   bool ending_ = false;
+  std::exception_ptr thrown_;  // in this round
   std::vector<std::thread> workers_;
 };
 

@@ -170,6 +170,23 @@ TEST(Language, ChecksSeeSubsumedTerms) {
             "0\n");
 }
 
+// A union that brings two facts into conflict fails in the middle of a rebuild. What had not been
+// looked at by then is made congruent all the same.
+TEST(Language, AFailureLeavesNothingBroken) {
+  std::string text = "(datatype T (A) (B) (C i64) (F T) (G T T)) (function size (T) i64 :no-merge)";
+  text += "(function rank (T) i64 :no-merge)";
+  text += "(set (size (A)) 1) (set (size (B)) 2) (set (rank (A)) 1) (set (rank (B)) 2)";
+  text += "(let fa (F (A))) (let fb (F (B))) (let ga (G fa (A))) (let gb (G fb (B)))";
+  text += "(fail (union (A) (B)))";
+  text += "(check (= fa fb)) (check (= ga gb)) (check (= (size (A)) 1)) (check (= (rank (B)) 1))";
+  EGraph graph;
+  const ProgramResult result = LoadProgram(graph, text, "fail.egg");
+  EXPECT_EQ(result.status.ToString(), "ok");
+  EXPECT_EQ(graph.LiveRows(graph.FindFunction("F")), 1u);
+  EXPECT_EQ(graph.LiveRows(graph.FindFunction("size")), 1u);
+  EXPECT_FALSE(graph.NeedsRebuild());
+}
+
 TEST(Language, FailTakesAnyError) {
   EXPECT_EQ(Output("(fail (nothing)) (fail (let x)) (fail (check (= 1 2))) (fail (panic \"p\"))"),
             "");

@@ -113,7 +113,7 @@ TEST(Program, FactsThatMustAgreeNameBothRules) {
 (rule ((= e (A))) ((set (size e) 2)) :name "two")
 (A)
 (run 1))"),
-            "t.egg:6:1: error: conflicting values for (size c0): 1 from rule 'one' (t.egg:3), 2 "
+            "t.egg:6:1: error: conflicting values for (size (A)): 1 from rule 'one' (t.egg:3), 2 "
             "from rule 'two' (t.egg:4)");
 }
 
@@ -272,7 +272,8 @@ TEST(Program, ErrorsHaveTheirPlace) {
       {"(datatype A (B))\n(rewrite (B) (B) :whence ((B)))",
        "t.egg:2:18: error: unknown option ':whence'; did you mean ':when'?"},
       {"(run-schedule (forever (run)))",
-       "t.egg:1:15: error: unknown schedule 'forever'; run, run-with, let-scheduler, repeat, saturate and seq are known"},
+       "t.egg:1:15: error: unknown schedule 'forever'; run, run-with, let-scheduler, repeat, "
+       "saturate and seq are known"},
       {"(let x (+ 9223372036854775807 1))",
        "t.egg:1:1: error: primitive '+' gives nothing in an action of the input"},
       {"(let x 99999999999999999999)", "t.egg:1:8: error: integer out of the range of i64"},

@@ -1,11 +1,14 @@
 // The same bits for any number of threads. Run under the thread sanitizer as well.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "egraph/program.h"
 #include "egraph/run.h"
+#include "egraph/worker_pool.h"
 
 namespace l3c::egraph {
 namespace {
@@ -101,6 +104,22 @@ TEST(Threads, TheSameStop) {
       }
     }
   }
+}
+
+TEST(Threads, WhatATurnThrowsIsThrownOnWhenAllAreDone) {
+  WorkerPool pool(4);
+  for (uint32_t thrower = 0; thrower < 4; ++thrower) {
+    std::atomic<uint32_t> done = 0;
+    const auto body = [&](uint32_t thread) {
+      if (thread == thrower) throw std::bad_alloc();
+      ++done;
+    };
+    EXPECT_THROW(pool.Run(body), std::bad_alloc);
+    EXPECT_EQ(done, 3u);
+  }
+  std::atomic<uint32_t> done = 0;
+  pool.Run([&](uint32_t) { ++done; });
+  EXPECT_EQ(done, 4u);
 }
 
 TEST(Threads, AClockStopsThemAll) {
