@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "egraph/hash.h"
+
 namespace l3c::egraph {
 
 namespace {
 
 uint32_t HashElements(SortId sort, std::span<const Value> elements) {
-  uint64_t h = sort.index;
-  for (Value v : elements) h = (h ^ v.bits) * 0x9e3779b97f4a7c15u ^ (h >> 29);
-  return static_cast<uint32_t>(h ^ (h >> 32));
+  uint64_t h = Mix(0, sort.index);
+  for (Value v : elements) h = Mix(h, v.bits);
+  return Fold(h);
 }
 
 }  // namespace

@@ -652,9 +652,9 @@ void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty) {
   // Which containers hold a class is not indexed: their tables are always scanned.
   if (!dirty.empty() && plan.containers.empty()) {
     for (const uint32_t c : plan.classes) {
-      const ColumnIndex& index = table.Index(uint64_t{1} << c);
+      const ColumnIndex& index = table.Index(c);
       for (uint32_t id_of_class : dirty) {
-        for (uint32_t row = table.Newest(index, &id_of_class); row != ColumnIndex::kEnd;
+        for (uint32_t row = table.Newest(index, id_of_class); row != ColumnIndex::kEnd;
              row = index.Next(row)) {
           if (table.IsLive(row)) RebuildRow(id, row);
           if (failure_) return;

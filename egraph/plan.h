@@ -5,7 +5,8 @@
 // else probed through an index (join_index.h). Primitives run as soon as their arguments are bound.
 // Planning is greedy: k atoms cost O(k²) estimates, never a search over orders.
 //
-// A plan is kept and used again until the tables have grown or shrunk by a factor of four.
+// A plan is kept and used again while the numbers of rows are much as they were: search.cc says how
+// much.
 #pragma once
 
 #include <cstdint>

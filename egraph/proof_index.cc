@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
+#include "egraph/hash.h"
 
 namespace l3c::egraph {
 namespace {
@@ -63,8 +64,8 @@ bool ProofIndex::FinalName(SortId sort, Value term, uint32_t t, uint32_t* name) 
 }
 
 uint64_t ProofIndex::Hash(FunctionId f, std::span<const uint32_t> names) const {
-  uint64_t h = f.index + 1;
-  for (uint32_t name : names) h = ((h ^ name) * 0x9e3779b97f4a7c15u) ^ (h >> 29);
+  uint64_t h = Mix(0, f.index);
+  for (uint32_t name : names) h = Mix(h, name);
   return h;
 }
 

@@ -1,6 +1,7 @@
 #include "egraph/search.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace l3c::egraph {
@@ -236,43 +237,70 @@ bool RuleSearch::RunChunk(JoinRun& run, const Chunk& chunk) {
 
 SearchMeter::Stop RuleSearch::RunInOrder(bool interning_only, SearchMeter& meter) {
   JoinRun run(graph_, cache_.forest_, meter);
-  for (const bool interning : {false, true}) {
-    if (interning_only && !interning) continue;
-    for (const Chunk& chunk : chunks_) {
-      if (cache_.forest_.trees()[chunk.tree].interns != interning) continue;
-      if (!RunChunk(run, chunk)) return meter.stopped();
+  const auto all = [&] {
+    for (const bool interning : {false, true}) {
+      if (interning_only && !interning) continue;
+      for (const Chunk& chunk : chunks_) {
+        if (cache_.forest_.trees()[chunk.tree].interns != interning) continue;
+        if (!RunChunk(run, chunk)) return;
+      }
     }
-  }
+  };
+  all();
+  AddWork(run);
+  work_ = meter.work();
   return meter.stopped();
 }
 
-SearchMeter::Stop RuleSearch::Run(const Limits& limits) {
+void RuleSearch::AddWork(const JoinRun& run) {
+  for (size_t n = 0; n < node_work_.size(); ++n) node_work_[n] += run.node_work()[n];
+}
+
+uint64_t RuleSearch::Work(size_t i) const {
+  uint64_t work = 0;
+  const Added& added = added_[i];
+  for (size_t l = 0; l < added.leaf_count; ++l) {
+    const JoinForest::Leaf& leaf = cache_.forest_.leaf(leaves_[added.first_leaf + l]);
+    for (uint32_t n = leaf.node; n != JoinForest::kNone; n = cache_.forest_.node(n).parent) {
+      work += node_work_[n];
+    }
+  }
+  return work;
+}
+
+SearchMeter::Stop RuleSearch::Run(const Limits& limits, uint32_t threads) {
   MakeChunks();
+  node_work_.assign(cache_.forest_.node_count(), 0);
   uint64_t parallel_rows = 0;
   for (const JoinForest::Tree& tree : cache_.forest_.trees()) {
     const JoinForest::Node& root = cache_.forest_.node(tree.root);
     if (!tree.interns && Scans(root)) parallel_rows += root.to - root.from;
   }
-  if (limits.threads > 1 && parallel_rows >= kMinParallelRows) {
-    if (cache_.pool_ == nullptr || cache_.pool_->threads() != limits.threads) {
-      cache_.pool_ = std::make_unique<WorkerPool>(limits.threads);
+  if (threads > 1 && parallel_rows >= kMinParallelRows) {
+    if (cache_.pool_ == nullptr || cache_.pool_->threads() != threads) {
+      cache_.pool_ = std::make_unique<WorkerPool>(threads);
     }
-    SearchMeter meter(limits.matches, limits.bytes, limits.deadline);
+    SearchMeter meter(limits);
     std::atomic<size_t> next = 0;
+    std::mutex mutex;
     cache_.pool_->Run([&](uint32_t) {
       JoinRun run(graph_, cache_.forest_, meter);
       for (size_t c = next++; c < chunks_.size(); c = next++) {
         if (cache_.forest_.trees()[chunks_[c].tree].interns) continue;
-        if (!RunChunk(run, chunks_[c])) return;
+        if (!RunChunk(run, chunks_[c])) break;
       }
+      const std::lock_guard lock(mutex);
+      AddWork(run);
     });
+    work_ = meter.work();
     if (meter.stopped() == SearchMeter::Stop::kTime) return meter.stopped();
     if (meter.stopped() == SearchMeter::Stop::kNone) {
       return RunInOrder(/*interning_only=*/true, meter);
     }
     ClearBuffers();
+    node_work_.assign(node_work_.size(), 0);
   }
-  SearchMeter meter(limits.matches, limits.bytes, limits.deadline);
+  SearchMeter meter(limits);
   return RunInOrder(/*interning_only=*/false, meter);
 }
 
@@ -290,8 +318,9 @@ uint64_t RuleSearch::Count(size_t i) const {
 }
 
 std::optional<bool> RuleSearch::HasMatch(const Query& query, bool subsumed_too,
-                                         std::optional<SearchMeter::Clock::time_point> deadline) {
+                                         const Limits& limits, SearchMeter::Stop* stop) {
   Begin();
+  work_ = 0;
   rows_.clear();
   row_counts_.clear();
   for (const Atom& atom : query.atoms) {
@@ -304,11 +333,13 @@ std::optional<bool> RuleSearch::HasMatch(const Query& query, bool subsumed_too,
   JoinForest& forest = cache_.forest_;
   forest.Add(graph_, cache_.indexes_, query, plan, rows_, {}, 1);
   MatchBuffer found;
-  SearchMeter meter(JoinForest::kNoLimit, JoinForest::kNoLimit, deadline);
+  SearchMeter meter(limits);
   const JoinForest::Tree& tree = forest.trees()[0];
   const JoinForest::Node& root = forest.node(tree.root);
   JoinRun(graph_, forest, meter, subsumed_too).Run(tree, root.from, root.to, std::span(&found, 1));
-  if (found.count() == 0 && meter.stopped() != SearchMeter::Stop::kNone) return std::nullopt;
+  work_ = meter.work();
+  *stop = meter.stopped();
+  if (found.count() == 0 && *stop != SearchMeter::Stop::kNone) return std::nullopt;
   return found.count() != 0;
 }
 

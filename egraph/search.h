@@ -68,12 +68,7 @@ class RuleSearch {
   explicit RuleSearch(EGraph& graph)
       : graph_(graph), cache_(graph.search_cache_.Get()), planner_(graph, cache_.indexes_) {}
 
-  struct Limits {
-    uint64_t matches = JoinForest::kNoLimit;
-    uint64_t bytes = JoinForest::kNoLimit;
-    std::optional<SearchMeter::Clock::time_point> deadline;
-    uint32_t threads = 1;
-  };
+  using Limits = SearchMeter::Limits;
 
   // Starts over. What was found is gone.
   void Begin();
@@ -82,7 +77,11 @@ class RuleSearch {
   bool Add(RuleId rule, uint64_t seen, uint64_t stop_at);
   const KeptSlots& Kept(RuleId rule) { return PlansOf(rule).kept; }
   // Searches for all that was added.
-  SearchMeter::Stop Run(const Limits& limits);
+  SearchMeter::Stop Run(const Limits& limits, uint32_t threads);
+  // Rows looked at by the latest Run() or HasMatch(): in all, and for the rule added as number `i`,
+  // with what others share of it.
+  uint64_t work() const { return work_; }
+  uint64_t Work(size_t i) const;
 
   // What was found for the rule added as number `i`, in order.
   uint64_t Count(size_t i) const;
@@ -90,10 +89,10 @@ class RuleSearch {
   template <typename Fn>
   bool ForEachRun(size_t i, Fn&& fn) const;
 
-  // Whether the query has a match; `subsumed_too`: also among subsumed rows. Nothing where the
-  // deadline passed before that was known.
-  std::optional<bool> HasMatch(const Query& query, bool subsumed_too,
-                               std::optional<SearchMeter::Clock::time_point> deadline);
+  // Whether the query has a match; `subsumed_too`: also among subsumed rows. Nothing where a limit
+  // ended the search before that was known; which, goes to `stop`.
+  std::optional<bool> HasMatch(const Query& query, bool subsumed_too, const Limits& limits,
+                               SearchMeter::Stop* stop);
 
  private:
   struct Chunk {
@@ -111,6 +110,7 @@ class RuleSearch {
   void ClearBuffers();
   bool RunChunk(JoinRun& run, const Chunk& chunk);
   SearchMeter::Stop RunInOrder(bool interning_only, SearchMeter& meter);
+  void AddWork(const JoinRun& run);
 
   EGraph& graph_;
   SearchCache& cache_;
@@ -121,6 +121,8 @@ class RuleSearch {
   std::vector<size_t> first_chunk_;              // by tree; one more at the end
   std::vector<uint32_t> old_rows_, row_counts_;  // by atom
   std::vector<JoinForest::Rows> rows_;
+  uint64_t work_ = 0;
+  std::vector<uint64_t> node_work_;  // by node of the forest
 };
 
 template <typename Fn>

@@ -15,9 +15,13 @@ constexpr size_t kMaxShownTerm = 200;
 bool Loader::CheckCommand(uint32_t n) {
   Query query;
   if (!ReadQuery(n, 1, &query)) return false;
+  StopReason stopped;
   const std::optional<bool> holds =
-      HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget.max_seconds);
-  if (!holds) return Error(Offset(n), "the time limit passed before this was known");
+      HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget, &stopped);
+  if (!holds) {
+    return Error(Offset(n),
+                 "the " + std::string(StopReasonName(stopped)) + " passed before this was known");
+  }
   return *holds ? ProveCheck(n, query) : CheckFailed(n);
 }
 
@@ -30,7 +34,8 @@ std::optional<bool> Loader::Holds(uint32_t n, uint32_t first, uint32_t last) {
     if (!compiler.AddFact(Child(n, i))) return std::nullopt;
   }
   if (!compiler.FinishQuery(&query)) return std::nullopt;
-  return HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget.max_seconds);
+  StopReason stopped;
+  return HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget, &stopped);
 }
 
 // "; 'EXPR' is TERM" where the expression has no variables, or that it is not there.
@@ -38,9 +43,11 @@ std::string Loader::ValueInGraph(uint32_t expr) {
   Compiler compiler(graph_, doc_);
   Query query;
   if (!compiler.AddPresence(expr) || !compiler.FinishQuery(&query)) return "";
-  if (!HasMatch(graph_, query, /*subsumed_too=*/true)) {
-    return "; " + Quoted(expr) + " is not in the e-graph";
-  }
+  StopReason stopped;
+  const std::optional<bool> there =
+      HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget, &stopped);
+  if (!there) return "";
+  if (!*there) return "; " + Quoted(expr) + " is not in the e-graph";
   // Everything is there already, so evaluating it adds nothing.
   EGraph::Global value;
   const ProgramStatus before = result_.status;

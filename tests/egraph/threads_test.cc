@@ -58,7 +58,8 @@ std::string Report(const RunReport& report) {
                      " " + std::to_string(report.applied) + "\n";
   for (const RuleReport& rule : report.rules) {
     text += std::to_string(rule.rule.index) + " " + std::to_string(rule.matches) + " " +
-            std::to_string(rule.applied) + " " + std::to_string(rule.rows) + "\n";
+            std::to_string(rule.applied) + " " + std::to_string(rule.rows) + " " +
+            std::to_string(rule.work) + "\n";
   }
   return text;
 }
@@ -94,7 +95,9 @@ TEST(Threads, TheSameStop) {
     matches.max_matches = limit;
     Budget bytes;
     bytes.max_bytes = 40 * limit;
-    for (const Budget& budget : {matches, bytes}) {
+    Budget work;
+    work.max_work = 4 * limit;
+    for (const Budget& budget : {matches, bytes, work}) {
       const Result one = RunText(text, 1, 10, budget);
       EXPECT_NE(one.report.find("limit"), std::string::npos) << one.report;
       for (const uint32_t threads : {2u, 4u}) {

@@ -1,6 +1,7 @@
 // l3c egraph run: carries out a program of the e-graph's text language.
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -54,10 +55,11 @@ Json PrintedAsJson(const egraph::Printed& printed) {
 void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& result) {
   for (const egraph::RunReport& report : result.reports) {
     std::cerr << "run: " << StopReasonName(report.stop) << " after " << report.iterations
-              << " steps, " << report.matches << " matches, " << report.rows << " rows, "
-              << report.bytes << " bytes\n";
+              << " steps, " << report.work << " rows looked at, " << report.matches << " matches, "
+              << report.rows << " rows, " << report.bytes << " bytes\n";
     for (const egraph::RuleReport& rule : report.rules) {
-      std::cerr << "  " << rule.matches << " matches, " << rule.rows << " rows";
+      std::cerr << "  " << rule.work << " looked at, " << rule.matches << " matches, " << rule.rows
+                << " rows";
       if (rule.bans != 0) std::cerr << ", " << rule.bans << " bans";
       std::cerr << " of " << graph.DescribeRule(rule.rule) << "\n";
     }
@@ -122,6 +124,7 @@ int EGraphRun(const Options& options) {
   budget.max_bytes = options.max_bytes;
   budget.max_nodes = options.max_nodes.value_or(kUnbounded);
   budget.max_matches = options.max_matches.value_or(kUnbounded);
+  budget.max_work = options.max_work.value_or(std::numeric_limits<uint64_t>::max());
   budget.max_iterations = options.max_iterations.value_or(budget.max_iterations);
   budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
   budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
@@ -134,8 +137,8 @@ int EGraphRun(const Options& options) {
       std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
                 << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
       for (const egraph::RuleReport& rule : report.Heaviest(3)) {
-        std::cerr << "  " << rule.matches << " matches, " << rule.rows
-                  << " rows: " << graph.DescribeRule(rule.rule) << "\n";
+        std::cerr << "  " << rule.work << " rows looked at, " << rule.matches << " matches, "
+                  << rule.rows << " rows: " << graph.DescribeRule(rule.rule) << "\n";
       }
     }
   }
