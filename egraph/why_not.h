@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -37,12 +38,16 @@ struct WhyNotRule {
 struct WhyNot {
   bool equal = false;             // then there is nothing to say
   std::vector<WhyNotRule> rules;  // by rule
+  // False where the search was cut off: by its limits on rows and on unions tried, or by time.
+  bool searched_all = true;
   // "(F x) and (F y) would be equal if x = y": the nearest by congruence, if any.
   std::string congruence;
 };
 
-// Both ids must be classes of one sort. The graph is rebuilt first.
-WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b);
+// Both ids must be classes of one sort. The graph is rebuilt first. Takes no longer than
+// `max_seconds`, but for what it takes to cost the terms of the graph.
+WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b,
+                     double max_seconds = std::numeric_limits<double>::infinity());
 std::string WhyNotText(const EGraph& graph, const WhyNot& why_not);
 std::string WhyNotJson(const EGraph& graph, const WhyNot& why_not);
 

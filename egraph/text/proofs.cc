@@ -108,7 +108,7 @@ bool Loader::WhyNotCommand(uint32_t n) {
   if (a.sort != b.sort || !graph_.sort(a.sort).is_equality) {
     return Error(Offset(n), "expected two terms of one declared sort");
   }
-  const WhyNot why_not = ExplainWhyNot(graph_, a.value, b.value);
+  const WhyNot why_not = ExplainWhyNot(graph_, a.value, b.value, options_.budget.max_seconds);
   Printed printed;
   printed.kind = Printed::Kind::kWhyNot;
   printed.text = WhyNotText(graph_, why_not);
