@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Makes the small data sets of the examples from their originals: data/convert.py ORIGINALS [OUT].
 
-ORIGINALS holds iris/iris.csv, digits/digits.csv.gz, sunspots/sunspots.csv and
-shakespeare/input.txt.gz, as their publishers give them (data/README.md). Everything drawn at random
-comes from one seed, so that the same files come out.
+ORIGINALS holds iris/iris.csv, digits/digits.csv.gz, sunspots/sunspots.csv, co2/co2.csv,
+karate/edges.csv with karate/nodes.csv, and shakespeare/input.txt.gz, as their publishers give them
+(data/README.md). Everything drawn at random comes from one seed, so that the same files come out.
 """
 
 import csv
@@ -107,6 +107,36 @@ def sunspots():
         (folder / f"{split}.next.csv").write_text("".join(f"{v:g}\n" for _, v in part))
 
 
+def co2():
+    """A stream: how much each month's mean has grown over the month before, and the month after's."""
+    months = {}
+    for date, ppm in list(csv.reader((ORIGINALS / "co2/co2.csv").open()))[1:]:
+        if ppm:
+            months.setdefault(date[:7], []).append(float(ppm))
+    # Months of 1958 and the first of 1964 have no measurement: the stream starts after them.
+    means = [sum(values) / len(values) for month, values in sorted(months.items()) if month > "1964-04"]
+    growth = [after - before for before, after in zip(means, means[1:])]
+    folder = OUT / "co2"
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, part in (("train", growth[:-109]), ("test", growth[-109:])):
+        (folder / f"{split}.growth.csv").write_text("".join(f"{v:.3f}\n" for v in part[:-1]))
+        (folder / f"{split}.next.csv").write_text("".join(f"{v:.3f}\n" for v in part[1:]))
+
+
+def karate():
+    """One sample, the club: who each of the 34 is, and which side each took; 255 is not told.
+
+    Only the sides of the two who fell out are told for training.
+    """
+    nodes = list(csv.reader((ORIGINALS / "karate/nodes.csv").open()))[1:]
+    sides = [int(club != "Mr. Hi") for _, club in nodes]
+    told = [side if n in (0, 33) else 255 for n, side in enumerate(sides)]
+    who = [int(a == b) for a in range(34) for b in range(34)]
+    write("karate",
+          {"train": {"who": [who], "side": [told]}, "test": {"who": [who], "side": [sides]}},
+          {"who": (34, 34), "side": (34,)}, {})
+
+
 def shakespeare():
     """Lines of 32 characters and the same shifted by one; characters by their place in the alphabet."""
     with gzip.open(ORIGINALS / "shakespeare/input.txt.gz", "rt") as file:
@@ -127,6 +157,8 @@ def main():
     digits(random.Random(2))
     pairs(random.Random(3))
     sunspots()
+    co2()
+    karate()
     shakespeare()
 
 

@@ -4,13 +4,38 @@
 #include "egraph/big.h"
 #include "egraph/egraph.h"
 #include "egraph/extract/term.h"
-#include "egraph/literal_text.h"
+#include "egraph/f64_text.h"
+#include "egraph/quoted_text.h"
 
 namespace l3c::egraph {
 namespace {
 
 // A term in a message is cut where it gets longer.
 constexpr size_t kMaxShownTerm = 200;
+constexpr size_t kMaxContainer = size_t{64} << 20;
+
+// One level of a value as text, but for containers whose elements are written out: these may share
+// what they hold many times over, so no more is added than `max_bytes` and one literal.
+void AppendValue(const EGraph& graph, SortId sort, Value v, size_t max_bytes, std::string* text) {
+  const Sort& s = graph.sort(sort);
+  if (!s.is_container()) {
+    *text += graph.DescribeValue(sort, v);
+    return;
+  }
+  *text += "(" + std::string(ContainerConstructor(s.container));
+  const std::span<const Value> elements = graph.Elements(v);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    if (text->size() > max_bytes) {
+      *text += " …";
+      break;
+    }
+    const SortId element = graph.ElementSort(sort, elements, i);
+    if (element == kUnit && s.container == ContainerKind::kFn) continue;
+    *text += ' ';
+    AppendValue(graph, element, elements[i], max_bytes, text);
+  }
+  *text += ')';
+}
 
 }  // namespace
 
@@ -18,20 +43,14 @@ std::string EGraph::DescribeValue(SortId sort, Value v) const {
   if (sort == kUnit) return "()";
   if (sort == kBool) return AsBool(v) ? "true" : "false";
   if (sort == kI64) return std::to_string(AsI64(v));
-  if (sort == kF64) return F64Text(AsF64(v));
+  if (sort == kF64) return F64Literal(AsF64(v));
   if (sort == kString) return QuotedText(AsString(v));
   if (sort == kBigInt || sort == kBigRat || sort == kRational) return DescribeBig(*this, sort, v);
   const Sort& s = sorts_[sort.index];
   if (!s.is_container()) return "c" + std::to_string(Find(v).bits);
-  std::string text = "(" + std::string(ContainerConstructor(s.container));
-  const std::span<const Value> elements = Elements(v);
-  for (size_t i = 0; i < elements.size(); ++i) {
-    const SortId element = ElementSort(sort, elements, i);
-    if (element == kUnit && s.container == ContainerKind::kFn) continue;
-    text += ' ';
-    text += DescribeValue(element, elements[i]);
-  }
-  return text + ')';
+  std::string text;
+  AppendValue(*this, sort, v, kMaxContainer, &text);
+  return text;
 }
 
 // Costs all terms of the graph, which is as it is in the middle of a rebuild: that matters to no

@@ -413,10 +413,17 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
     case Merge::Kind::kAnd:
       return Bool(AsBool(old_value) && AsBool(new_value));
     case Merge::Kind::kCustom: {
+      const bool had_failed = failure_.has_value();
       std::optional<Value> merged = f.merge.fn()(*this, old_value, new_value);
       if (!merged) {
+        // What the merge says of itself knows neither the row nor the first of the two rules.
+        std::string why;
+        if (!had_failed && failure_) {
+          why = ": " + *failure_;
+          failure_.reset();
+        }
         Fail("the merge gives nothing for " +
-             DescribeConflict(id, row, old_value, new_value, rule));
+             DescribeConflict(id, row, old_value, new_value, rule) + why);
       }
       return merged;
     }

@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "egraph/egraph.h"
+#include "egraph/f64_text.h"
 #include "egraph/utf8.h"
 
 namespace l3c::egraph {
@@ -263,7 +264,10 @@ void RegisterBuiltinPrimitives(EGraph& g) {
   g.RegisterPrimitive("bool-!=", {kAnySort, kAnySort}, kBool,
                       [](EGraph& e, Args a) -> Result { return e.Bool(a[0] != a[1]); });
   RegisterString(g);
-  for (SortId sort : {kI64, kF64, kBool, kString}) {
+  g.RegisterPrimitive("to-string", {kF64}, kString, [](EGraph& e, Args a) -> Result {
+    return e.String(F64ToString(e.AsF64(a[0])));
+  });
+  for (SortId sort : {kI64, kBool, kString}) {
     g.RegisterPrimitive("to-string", {sort}, kString, [sort](EGraph& e, Args a) -> Result {
       return sort == kString ? a[0] : e.String(e.DescribeValue(sort, a[0]));
     });

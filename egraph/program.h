@@ -1,8 +1,8 @@
 // The text language (.egg): s-expressions that declare, add, run and check.
 //
-// egglog's language, with one extension: `:numerics exact|reassoc|fast` on rewrite, birewrite and
-// rule. docs/egraph.md lists what is understood. Everything else is an error at file:line:col,
-// never ignored.
+// egglog's language, with two extensions: `:numerics exact|reassoc|fast` on rewrite, birewrite and
+// rule, and the command why-not. docs/egg-language.md lists what is understood, and the options of
+// egglog that are read and change nothing. All else is an error at file:line:col.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ProgramStatus {
   bool ok = true;
   std::string file;
   uint32_t line = 0;    // 1-based
-  uint32_t column = 0;  // 1-based, in bytes
+  uint32_t column = 0;  // 1-based, in characters
   std::string message;
 
   explicit operator bool() const { return ok; }
@@ -32,7 +32,7 @@ struct ProgramOptions {
   Budget budget;  // of each `run` and `run-schedule`
   // Inputs larger than this are refused, included files as well.
   size_t max_bytes = 8u << 20;
-  // Of all that a program prints.
+  // Of all that a program prints, and writes to files.
   size_t max_output = 256u << 20;
   // Where include, input, output and `:file` find and put files. Empty: such commands are errors,
   // so that a text from elsewhere touches nothing.

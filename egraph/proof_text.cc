@@ -4,7 +4,8 @@
 #include <string_view>
 #include <vector>
 
-#include "egraph/literal_text.h"
+#include "egraph/f64_text.h"
+#include "egraph/quoted_text.h"
 #include "nlohmann/json.hpp"
 
 namespace l3c::egraph {
@@ -130,7 +131,7 @@ class Printer {
       return term.sort == kUnit ? "()" : std::to_string(*i);
     }
     if (const auto* b = std::get_if<bool>(&term.literal)) return *b ? "true" : "false";
-    if (const auto* d = std::get_if<double>(&term.literal)) return F64Text(*d);
+    if (const auto* d = std::get_if<double>(&term.literal)) return F64Literal(*d);
     const std::string& s = std::get<std::string>(term.literal);
     return term.sort == kString ? QuotedText(s) : s;
   }

@@ -214,7 +214,9 @@ absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
   absl::Status status;
   VisitElements(data, [&](int64_t sample, auto value) {
     const auto real = static_cast<double>(value);
-    if (field.classes > 0 && !(real >= 0 && real < static_cast<double>(field.classes))) {
+    const bool ignored = field.ignored && real == static_cast<double>(*field.ignored);
+    if (field.classes > 0 && !ignored &&
+        !(real >= 0 && real < static_cast<double>(field.classes))) {
       status =
           bad(Message("sample ", sample, ": label ", value, " is outside 0..", field.classes - 1));
     } else if (!tensor::IsFloat(field.dtype) && (real < range.low || real > range.high)) {

@@ -6,6 +6,9 @@
 #include <queue>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "egraph/utf8.h"
+
 namespace l3c::egraph {
 namespace {
 
@@ -22,6 +25,9 @@ bool IsName(ContainerKind kind, size_t i) {
 // Chains whose rows stand against their order need a sweep for each link; they are left to
 // Settle().
 constexpr int kMaxSweeps = 16;
+
+// Adding up so few elements takes no longer than looking the sum up.
+constexpr size_t kFewElements = 16;
 
 // Calls fn(function, row) for every e-node that can be extracted, in order.
 template <typename Fn>
@@ -59,6 +65,7 @@ bool TermExtractor::Offer(FunctionId f, uint32_t row) {
   if (c >= best_.size()) best_.resize(size_t{c} + 1);
   if (best_[c].function.valid() && best_[c].cost <= *cost) return false;
   best_[c] = {*cost, f, row};
+  if (c < in_container_.size() && in_container_[c]) container_costs_.clear();
   return true;
 }
 
@@ -74,6 +81,7 @@ void TermExtractor::Settle() {
     nodes.push_back({f, row});
     const std::vector<SortId>& inputs = graph_.function(f).inputs;
     std::vector<std::pair<SortId, Value>> open;
+    absl::flat_hash_set<uint32_t> seen;  // containers
     for (uint32_t i = 0; i < inputs.size(); ++i) {
       open.emplace_back(inputs[i], Value{graph_.table(f).Get(row, i)});
     }
@@ -83,7 +91,7 @@ void TermExtractor::Settle() {
       const Sort& s = graph_.sort(sort);
       if (s.is_equality) {
         users.emplace_back(graph_.Find(value).bits, index);
-      } else if (s.moves) {
+      } else if (s.moves && seen.insert(value.bits).second) {
         const std::span<const Value> elements = graph_.Elements(value);
         for (size_t i = 0; i < elements.size(); ++i) {
           if (IsName(s.container, i)) continue;
@@ -144,12 +152,29 @@ std::optional<uint64_t> TermExtractor::Cost(SortId sort, Value value) const {
     return best_[c].cost;
   }
   if (!s.is_container()) return 1;
+  const bool small =
+      graph_.ContainerDepth(value) == 1 && graph_.Elements(value).size() <= kFewElements;
+  if (small) return SumOfElements(sort, value);
+  const auto known = container_costs_.find(value.bits);
+  if (known != container_costs_.end()) return known->second;
+  const std::optional<uint64_t> cost = SumOfElements(sort, value);
+  container_costs_.emplace(value.bits, cost);
+  return cost;
+}
+
+std::optional<uint64_t> TermExtractor::SumOfElements(SortId sort, Value container) const {
   uint64_t cost = 0;
-  const std::span<const Value> elements = graph_.Elements(value);
+  const ContainerKind kind = graph_.sort(sort).container;
+  const std::span<const Value> elements = graph_.Elements(container);
   for (size_t i = 0; i < elements.size(); ++i) {
-    if (IsName(s.container, i)) continue;
-    const std::optional<uint64_t> element =
-        Cost(graph_.ElementSort(sort, elements, i), elements[i]);
+    if (IsName(kind, i)) continue;
+    const SortId element_sort = graph_.ElementSort(sort, elements, i);
+    if (graph_.sort(element_sort).is_equality) {
+      const uint32_t c = graph_.Find(elements[i]).bits;
+      if (c >= in_container_.size()) in_container_.resize(size_t{c} + 1);
+      in_container_[c] = true;
+    }
+    const std::optional<uint64_t> element = Cost(element_sort, elements[i]);
     if (!element) return std::nullopt;
     cost = AddCosts(cost, *element);
   }
@@ -173,7 +198,7 @@ std::string TermExtractor::Print(std::vector<Piece> pieces, size_t max_bytes) co
   while (!pieces.empty()) {
     const Piece piece = pieces.back();
     pieces.pop_back();
-    if (text.size() > max_bytes) return text + "…";
+    if (text.size() > max_bytes) break;
     if (piece.text != nullptr) {
       text += piece.text;
       continue;
@@ -204,7 +229,8 @@ std::string TermExtractor::Print(std::vector<Piece> pieces, size_t max_bytes) co
       text += graph_.DescribeValue(piece.sort, piece.value);
     }
   }
-  return text;
+  if (text.size() <= max_bytes) return text;
+  return std::string(WholeCharacters(text, max_bytes)) + "…";
 }
 
 std::optional<std::string> TermExtractor::Text(SortId sort, Value value, size_t max_bytes) const {
@@ -212,7 +238,7 @@ std::optional<std::string> TermExtractor::Text(SortId sort, Value value, size_t 
   return Print({{sort, value, nullptr}}, max_bytes);
 }
 
-std::string TermExtractor::RowText(FunctionId f, const Row& row) const {
+std::string TermExtractor::RowText(FunctionId f, const Row& row, size_t max_bytes) const {
   const Function& function = graph_.function(f);
   std::vector<Piece> pieces{{SortId{}, Value{}, ")"}};
   for (size_t i = function.inputs.size(); i-- > 0;) {
@@ -221,7 +247,7 @@ std::string TermExtractor::RowText(FunctionId f, const Row& row) const {
   }
   pieces.push_back({SortId{}, Value{}, function.name.c_str()});
   pieces.push_back({SortId{}, Value{}, "("});
-  return Print(std::move(pieces), kMaxBytes);
+  return Print(std::move(pieces), max_bytes);
 }
 
 std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value value, size_t count,
@@ -262,9 +288,10 @@ std::vector<TermExtractor::Variant> TermExtractor::Variants(SortId sort, Value v
   for (const Candidate& candidate : candidates) {
     std::vector<Piece> pieces;
     PushNode(candidate.function, candidate.row, &pieces);
-    variants.push_back({candidate.cost, Print(std::move(pieces), kMaxBytes)});
+    const size_t limit = std::min(max_bytes - bytes, kMaxBytes);
+    variants.push_back({candidate.cost, Print(std::move(pieces), limit)});
     bytes += variants.back().text.size();
-    if (bytes > max_bytes) break;
+    if (bytes >= max_bytes) break;
   }
   return variants;
 }

@@ -1,4 +1,6 @@
 // check, and what it says when it does not hold.
+#include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -13,16 +15,24 @@ constexpr size_t kMaxShownTerm = 200;
 }  // namespace
 
 bool Loader::CheckCommand(uint32_t n) {
+  check_began_ = std::chrono::steady_clock::now();
   Query query;
   if (!ReadQuery(n, 1, &query)) return false;
-  StopReason stopped;
-  const std::optional<bool> holds =
-      HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget, &stopped);
+  const std::optional<bool> holds = HasMatchInTime(query);
   if (!holds) {
     return Error(Offset(n),
-                 "the " + std::string(StopReasonName(stopped)) + " passed before this was known");
+                 "the " + std::string(StopReasonName(stopped_)) + " passed before this was known");
   }
   return *holds ? ProveCheck(n, query) : CheckFailed(n);
+}
+
+std::optional<bool> Loader::HasMatchInTime(const Query& query) {
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - check_began_;
+  Budget left = options_.budget;
+  if (std::isfinite(left.max_seconds)) {
+    left.max_seconds = std::max(0.0, left.max_seconds - spent.count());
+  }
+  return HasMatchWithin(graph_, query, /*subsumed_too=*/true, left, &stopped_);
 }
 
 // Whether there is a match of the facts [first, last) of `n`; nothing where they are no query by
@@ -34,20 +44,32 @@ std::optional<bool> Loader::Holds(uint32_t n, uint32_t first, uint32_t last) {
     if (!compiler.AddFact(Child(n, i))) return std::nullopt;
   }
   if (!compiler.FinishQuery(&query)) return std::nullopt;
-  StopReason stopped;
-  return HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget, &stopped);
+  return HasMatchInTime(query);
 }
 
-// "; 'EXPR' is TERM" where the expression has no variables, or that it is not there.
-std::string Loader::ValueInGraph(uint32_t expr) {
+std::optional<bool> Loader::IsPresent(uint32_t expr) {
   Compiler compiler(graph_, doc_);
   Query query;
-  if (!compiler.AddPresence(expr) || !compiler.FinishQuery(&query)) return "";
-  StopReason stopped;
-  const std::optional<bool> there =
-      HasMatchWithin(graph_, query, /*subsumed_too=*/true, options_.budget, &stopped);
-  if (!there) return "";
-  if (!*there) return "; " + Quoted(expr) + " is not in the e-graph";
+  if (!compiler.AddPresence(expr) || !compiler.FinishQuery(&query)) return std::nullopt;
+  return HasMatchInTime(query);
+}
+
+// "; 'EXPR' is TERM" where the expression has no variables, or which part of it is not there.
+std::string Loader::ValueInGraph(uint32_t expr) {
+  const std::optional<bool> present = IsPresent(expr);
+  if (!present) return "";
+  if (!*present) {
+    // The innermost part that is missing is why all around it are.
+    uint32_t missing = expr;
+    for (uint32_t i = 0; i < Count(missing); ++i) {
+      const uint32_t part = Child(missing, i);
+      if (!doc_.IsList(part) || IsPresent(part).value_or(true)) continue;
+      missing = part;
+      i = 0;
+    }
+    const bool computed = !graph_.FindFunction(doc_.Text(Child(missing, 0))).valid();
+    return "; " + Quoted(missing) + (computed ? " has no value" : " is not in the e-graph");
+  }
   // Everything is there already, so evaluating it adds nothing.
   EGraph::Global value;
   const ProgramStatus before = result_.status;
@@ -72,7 +94,9 @@ bool Loader::CheckFailed(uint32_t n) {
     }
     if (doc_.IsSymbol(Child(fact, 0)) && doc_.Text(Child(fact, 0)) == "=") {
       for (uint32_t side = 1; side < Count(fact); ++side) {
-        if (doc_.IsList(Child(fact, side))) message += ValueInGraph(Child(fact, side));
+        const uint32_t expr = Child(fact, side);
+        const bool global = doc_.IsSymbol(expr) && graph_.FindGlobal(doc_.Text(expr)) != nullptr;
+        if (doc_.IsList(expr) || global) message += ValueInGraph(expr);
       }
     }
     return Error(Offset(fact), std::move(message));

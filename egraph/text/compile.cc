@@ -2,6 +2,7 @@
 #include "egraph/text/compile.h"
 
 #include "egraph/text/suggest.h"
+#include "egraph/utf8.h"
 
 namespace l3c::egraph {
 namespace {
@@ -9,6 +10,10 @@ namespace {
 constexpr size_t kMaxShownName = 80;
 
 }  // namespace
+
+std::string QuotedName(std::string_view name) {
+  return "'" + std::string(WholeCharacters(name, kMaxShownName)) + "'";
+}
 
 bool Compiler::Error(uint32_t offset, std::string message) {
   error_ = {offset, std::move(message)};
@@ -43,13 +48,12 @@ std::string Compiler::Unknown(NameKind kind, std::string_view name) const {
   const std::string what = kind == NameKind::kVariable   ? "variable"
                            : kind == NameKind::kFunction ? "function"
                                                          : "function or primitive";
-  return "unknown " + what + " '" + std::string(name.substr(0, kMaxShownName)) + "'" +
-         suggestion.Text();
+  return "unknown " + what + " " + QuotedName(name) + suggestion.Text();
 }
 
 bool Compiler::CheckNewName(uint32_t expr) {
   const std::string_view name = doc_.Text(expr);
-  const std::string shown = "'" + std::string(name.substr(0, kMaxShownName)) + "'";
+  const std::string shown = QuotedName(name);
   if (graph_.FindFunction(name).valid()) {
     return Error(doc_.node(expr).begin,
                  "variable " + shown + " has the name of a function; give it another");

@@ -27,6 +27,9 @@ struct CompileError {
   std::string message;
 };
 
+// 'NAME', cut where it gets long.
+std::string QuotedName(std::string_view name);
+
 // Compiles one query and the actions that go with it. Methods return false on an error, kept in
 // error(); the object is then of no further use.
 class Compiler {

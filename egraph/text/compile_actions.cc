@@ -162,8 +162,7 @@ bool Compiler::AddAction(uint32_t expr) {
     const uint32_t name = doc_.child(expr, 1);
     if (!doc_.IsSymbol(name)) return Error(doc_.node(name).begin, "expected a name");
     if (names_.contains(doc_.Text(name))) {
-      return Error(doc_.node(name).begin,
-                   "'" + std::string(doc_.Text(name).substr(0, 80)) + "' is bound already");
+      return Error(doc_.node(name).begin, QuotedName(doc_.Text(name)) + " is bound already");
     }
     if (!CheckNewName(name)) return false;
     const std::optional<Typed> value = AddExpression(doc_.child(expr, 2));

@@ -34,7 +34,8 @@ bool Compiler::Equate(uint32_t a, uint32_t b, uint32_t offset) {
   a = Root(a);
   b = Root(b);
   if (a == b) return true;
-  if (nodes_[b].sort.valid() && !SetSort(a, nodes_[b].sort, offset)) return false;
+  // `a` stands in the text before `b`, whose place `offset` is.
+  if (nodes_[a].sort.valid() && !SetSort(b, nodes_[a].sort, offset)) return false;
   const bool a_fixed = nodes_[a].constant || nodes_[a].global;
   const bool b_fixed = nodes_[b].constant || nodes_[b].global;
   if (a_fixed && b_fixed) {
@@ -226,8 +227,7 @@ bool Compiler::CheckBound() {
   for (std::string_view name : variable_order_) {
     const uint32_t node = variables_.at(name);
     if (!is_bound(node)) {
-      return Error(nodes_[node].offset,
-                   "variable '" + std::string(name.substr(0, 80)) + "' is bound by no premise");
+      return Error(nodes_[node].offset, "variable " + QuotedName(name) + " is bound by no premise");
     }
   }
   for (const PendingPrimitive& p : primitives_) {

@@ -16,16 +16,24 @@ bool Loader::FileName(uint32_t n, std::filesystem::path* path) {
   if (options_.directory.empty()) {
     return Error(Offset(n), "this program may not read or write files");
   }
+  if (doc_.String(n).find('\0') != std::string::npos) {
+    return Error(Offset(n), "the name of a file has no NUL in it");
+  }
   *path = std::filesystem::path(options_.directory) / doc_.String(n);
+  std::error_code error;
+  const std::filesystem::file_status status = std::filesystem::status(*path, error);
+  if (std::filesystem::is_directory(status)) {
+    return Error(Offset(n), "'" + path->string() + "' is a folder");
+  }
+  // Opening a pipe waits for somebody at its other end, who may never come.
+  if (std::filesystem::is_fifo(status)) {
+    return Error(Offset(n), "'" + path->string() + "' is a pipe");
+  }
   return true;
 }
 
 bool Loader::ReadFile(uint32_t n, std::filesystem::path* path, std::string* text) {
   if (!FileName(n, path)) return false;
-  std::error_code error;
-  if (std::filesystem::is_directory(*path, error)) {
-    return Error(Offset(n), "'" + path->string() + "' is a folder");
-  }
   std::ifstream in(*path, std::ios::binary);
   text->clear();
   char buffer[1 << 14];
@@ -41,7 +49,7 @@ bool Loader::ReadFile(uint32_t n, std::filesystem::path* path, std::string* text
 
 bool Loader::WriteFile(uint32_t n, const std::string& text, std::ios::openmode mode) {
   std::filesystem::path path;
-  if (!FileName(n, &path)) return false;
+  if (!FileName(n, &path) || !CountOutput(n, text.size())) return false;
   std::ofstream out(path, std::ios::binary | std::ios::out | mode);
   out << text;
   return out.flush() ? true : Error(Offset(n), "cannot write '" + path.string() + "'");
@@ -54,17 +62,22 @@ bool Loader::IncludeCommand(uint32_t n) {
   if (depth_ == kMaxIncludes) {
     return Error(Offset(n), "files include each other deeper than " + std::to_string(kMaxIncludes));
   }
+  if (++included_ > kMaxIncluded) {
+    return Error(Offset(n), "more than " + std::to_string(kMaxIncluded) + " files are included");
+  }
   Loader inner(graph_, path.string(), options_);
   inner.depth_ = depth_ + 1;
   inner.extracted_at_push_ = std::move(extracted_at_push_);
   inner.result_.extracted = std::move(result_.extracted);
   inner.leaders_ = std::move(leaders_);
   inner.output_ = output_;
+  inner.included_ = included_;
   ProgramResult loaded = inner.Load(text);
   extracted_at_push_ = std::move(inner.extracted_at_push_);
   result_.extracted = std::move(loaded.extracted);
   leaders_ = std::move(inner.leaders_);
   output_ = inner.output_;
+  included_ = inner.included_;
   terms_.reset();
   for (Printed& p : loaded.printed) result_.printed.push_back(std::move(p));
   for (RunReport& r : loaded.reports) result_.reports.push_back(std::move(r));
@@ -159,7 +172,7 @@ bool Loader::OutputCommand(uint32_t n) {
     EGraph::Global value;
     if (!Evaluate(n, Child(n, i), &value)) return false;
     const std::optional<std::string> term =
-        Terms().Text(value.sort, graph_.Canonical(value.sort, value.value));
+        Terms().Text(value.sort, graph_.Canonical(value.sort, value.value), TermLimit(text.size()));
     if (!term) return Error(Offset(Child(n, i)), "no term of finite cost to extract");
     text += *term + "\n";
   }

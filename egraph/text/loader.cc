@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "egraph/text/suggest.h"
+#include "egraph/utf8.h"
 
 namespace l3c::egraph {
 
@@ -23,7 +24,7 @@ std::string OneLine(std::string_view text) {
     }
     if (space && line.back() != '(' && c != ')') line += ' ';
     space = false;
-    if (line.size() >= kMaxRuleName) return line + "…";
+    if (line.size() >= kMaxRuleName && !ContinuesCharacter(c)) return line + "…";
     line += c;
   }
   return line;

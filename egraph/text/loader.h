@@ -5,6 +5,8 @@
 // document and is false on an error, which result_.status then holds.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <ios>
@@ -126,6 +128,9 @@ class Loader {
   bool CheckCommand(uint32_t n);
   bool CheckFailed(uint32_t n);
   std::optional<bool> Holds(uint32_t n, uint32_t first, uint32_t last);
+  std::optional<bool> HasMatchInTime(const Query& query);
+  // Whether `expr` has a value in the graph; nothing where that cannot be asked, or not in time.
+  std::optional<bool> IsPresent(uint32_t expr);
   std::string ValueInGraph(uint32_t expr);
   bool FailCommand(uint32_t n);
   // Costs of the graph as it is; kept while it stays the same.
@@ -133,7 +138,16 @@ class Loader {
   bool ExtractCommand(uint32_t n);
   // Keeps what a command has printed, within the limit of all.
   bool Print(uint32_t n, Printed printed);
+  // What goes to files counts as well.
+  bool CountOutput(uint32_t n, size_t bytes);
   size_t OutputLeft() const { return options_.max_output - output_; }
+  // Where to cut a term that is printed after `taken` bytes: cut, it is more than there is room
+  // for.
+  size_t TermLimit(size_t taken) const {
+    const size_t left = OutputLeft() < taken ? 0 : OutputLeft() - taken;
+    return std::min(left + kLongestCharacter, TermExtractor::kMaxBytes);
+  }
+  static constexpr size_t kLongestCharacter = 4;
   // The class to extract in place of `value`; itself but for sorts with `:internal-uf`.
   Value Leader(SortId sort, Value value) const;
 
@@ -175,7 +189,8 @@ class Loader {
   static constexpr size_t kMaxPushed = 100'000;
   // A search for what to prove looks at no more rows.
   static constexpr uint64_t kMaxProveRows = 20'000'000;
-  static constexpr size_t kMaxIncludes = 50;
+  static constexpr size_t kMaxIncludes = 50;      // one within the other
+  static constexpr size_t kMaxIncluded = 10'000;  // in all
   // Values nest as deep as container sorts do, and reading them recurses.
   static constexpr size_t kMaxSorts = 2000;
   // Those that apply functions come for every three sorts that fit.
@@ -190,8 +205,12 @@ class Loader {
   std::vector<size_t> extracted_at_push_;
   // Of sorts with `:internal-uf`: the constructor that says, for a class, which one to extract.
   std::map<SortId, std::string> leaders_;
-  size_t depth_ = 0;   // files that include this one
-  size_t output_ = 0;  // bytes printed
+  size_t depth_ = 0;     // files that include this one
+  size_t included_ = 0;  // files included so far, by all files
+  size_t output_ = 0;    // bytes printed and written
+  // Of the check that is carried out, with all that a failed one says.
+  std::chrono::steady_clock::time_point check_began_;
+  StopReason stopped_ = StopReason::kTimeLimit;  // what ended the search of HasMatchInTime()
   std::optional<TermExtractor> terms_;
   uint64_t terms_version_ = 0;
 };

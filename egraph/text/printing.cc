@@ -56,12 +56,17 @@ Value Loader::Leader(SortId sort, Value value) const {
   return leader;
 }
 
-bool Loader::Print(uint32_t n, Printed printed) {
-  if (printed.text.size() > OutputLeft()) {
+bool Loader::CountOutput(uint32_t n, size_t bytes) {
+  if (bytes > OutputLeft()) {
     return Error(Offset(n),
                  "the program prints more than " + std::to_string(options_.max_output) + " bytes");
   }
-  output_ += printed.text.size();
+  output_ += bytes;
+  return true;
+}
+
+bool Loader::Print(uint32_t n, Printed printed) {
+  if (!CountOutput(n, std::max(printed.text.size(), printed.json.size()))) return false;
   result_.printed.push_back(std::move(printed));
   return true;
 }
@@ -83,7 +88,8 @@ bool Loader::ExtractCommand(uint32_t n) {
     printed.kind = Printed::Kind::kVariants;
     printed.text = "(\n";
     for (const TermExtractor::Variant& v :
-         Terms().Variants(value.sort, value.value, static_cast<size_t>(variants), OutputLeft())) {
+         Terms().Variants(value.sort, value.value, static_cast<size_t>(variants),
+                          OutputLeft() + kLongestCharacter)) {
       printed.text += "   " + v.text + "\n";
     }
     printed.text += ")\n";
@@ -169,18 +175,21 @@ bool Loader::PrintFunctionCommand(uint32_t n) {
   }
   const Function& function = graph_.function(f);
   const TermExtractor& terms = Terms();
-  const auto text_of = [&](SortId sort, Value v) {
-    return terms.Text(sort, v).value_or("Unextractable");
-  };
   Printed printed;
   printed.kind = Printed::Kind::kFunction;
+  const auto text_of = [&](SortId sort, Value v) {
+    return terms.Text(sort, v, TermLimit(printed.text.size())).value_or("Unextractable");
+  };
+  const auto row_text = [&](const Row& row) {
+    return terms.RowText(f, row, TermLimit(printed.text.size()));
+  };
   if (!csv) printed.text = "(\n";
   graph_.ForEachRow(f, [&](const Row& row) {
     if (most-- <= 0 || printed.text.size() > OutputLeft()) return;
     // A fact of a relation is its own value.
     const bool relation = function.kind == FunctionKind::kRelation;
     const bool has_value = relation || function.output != kUnit;
-    const std::string output = relation    ? terms.RowText(f, row)
+    const std::string output = relation    ? row_text(row)
                                : has_value ? text_of(function.output, row.output())
                                            : "";
     if (csv) {
@@ -192,7 +201,7 @@ bool Loader::PrintFunctionCommand(uint32_t n) {
       printed.text += '\n';
       return;
     }
-    printed.text += "   " + terms.RowText(f, row);
+    printed.text += "   " + row_text(row);
     if (has_value) printed.text += " -> " + output;
     printed.text += '\n';
   });

@@ -62,8 +62,7 @@ bool Loader::PrintProofOf(uint32_t n, const Query& query) {
   printed.kind = Printed::Kind::kProof;
   printed.text = PrintProof(graph_, *proof);
   printed.json = ProofJson(graph_, *proof);
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 bool Loader::ProveCheck(uint32_t n, const Query& query) {
@@ -113,8 +112,7 @@ bool Loader::WhyNotCommand(uint32_t n) {
   printed.kind = Printed::Kind::kWhyNot;
   printed.text = WhyNotText(graph_, why_not);
   printed.json = WhyNotJson(graph_, why_not);
-  result_.printed.push_back(std::move(printed));
-  return true;
+  return Print(n, std::move(printed));
 }
 
 }  // namespace l3c::egraph

@@ -12,6 +12,8 @@ namespace l3c::egraph {
 namespace {
 
 bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
 bool EndsToken(char c) { return IsSpace(c) || c == '(' || c == ')' || c == ';' || c == '"'; }
 
 // Whether the token can only be a number: 12, -3, 0.5, 1e9, -.5.
@@ -29,10 +31,19 @@ bool Document::Error(size_t offset, std::string message) {
   return false;
 }
 
+uint32_t Document::ContinuationsBefore(uint32_t offset) const {
+  const std::string_view part = text_.substr(size_t{offset} / kBlock * kBlock, offset % kBlock);
+  return continuations_[offset / kBlock] +
+         static_cast<uint32_t>(std::count_if(part.begin(), part.end(), ContinuesCharacter));
+}
+
 Document::Position Document::PositionOf(uint32_t offset) const {
+  offset = std::max(offset, line_starts_[0]);
   const auto it = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
   const auto line = static_cast<uint32_t>(it - line_starts_.begin());
-  return {line, offset - line_starts_[line - 1] + 1};
+  const uint32_t start = line_starts_[line - 1];
+  const uint32_t continuations = ContinuationsBefore(offset) - ContinuationsBefore(start);
+  return {line, offset - start - continuations + 1};
 }
 
 bool Document::ReadString(size_t& at) {
@@ -95,7 +106,7 @@ bool Document::ReadToken(size_t& at) {
       double d = 0;
       const auto as_float = std::from_chars(first, last, d);
       if (as_float.ptr != last || as_float.ec != std::errc()) {
-        return Error(begin, "'" + std::string(token.substr(0, 40)) + "' is not a number");
+        return Error(begin, "'" + std::string(WholeCharacters(token, 40)) + "' is not a number");
       }
       node.kind = Kind::kFloat;
       node.literal = static_cast<uint32_t>(floats_.size());
@@ -113,9 +124,16 @@ bool Document::ReadToken(size_t& at) {
 
 bool Document::Read(std::string_view text) {
   text_ = text;
-  line_starts_.assign(1, 0);
+  // Some editors begin a file with a byte order mark, which is no part of its text.
+  const size_t begin = text.starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  line_starts_.assign(1, static_cast<uint32_t>(begin));
   for (size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
     line_starts_.push_back(static_cast<uint32_t>(at + 1));
+  }
+  continuations_.assign(1, 0);
+  for (size_t at = kBlock; at <= text.size(); at += kBlock) {
+    continuations_.push_back(ContinuationsBefore(static_cast<uint32_t>(at - 1)) +
+                             (ContinuesCharacter(text[at - 1]) ? 1 : 0));
   }
   if (const size_t at = FindInvalidUtf8(text); at != std::string_view::npos) {
     return Error(at, "the text is not UTF-8 here");
@@ -123,7 +141,7 @@ bool Document::Read(std::string_view text) {
   std::vector<uint32_t> open;     // lists without their ')' yet
   std::vector<uint32_t> pending;  // children of the open lists, outermost first
   std::vector<size_t> pending_begin;
-  for (size_t at = 0; at < text.size();) {
+  for (size_t at = begin; at < text.size();) {
     const char c = text[at];
     if (IsSpace(c)) {
       ++at;

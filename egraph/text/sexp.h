@@ -26,7 +26,7 @@ class Document {
     uint32_t literal = 0;  // numbers and strings: index into ints_, floats_, strings_
   };
   struct Position {
-    uint32_t line, column;  // 1-based
+    uint32_t line, column;  // 1-based; columns in characters
   };
 
   // Reads all of `text`, which must outlive the document. False on an error; see error().
@@ -62,6 +62,11 @@ class Document {
   std::vector<double> floats_;
   std::vector<std::string> strings_;
   std::vector<uint32_t> line_starts_;
+  // Of the text before each block of kBlock bytes: bytes that go on with a character. Lines may be
+  // as long as the text, and every rule asks for its place.
+  static constexpr uint32_t kBlock = 1024;
+  uint32_t ContinuationsBefore(uint32_t offset) const;
+  std::vector<uint32_t> continuations_;
   std::string error_;
   uint32_t error_offset_ = 0;
 };

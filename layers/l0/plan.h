@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,6 +74,7 @@ struct FieldSource {
   // > 0: whole numbers are labels and must lie in [0, classes); of reals, each `classes` in a row
   // are a distribution and must add up to one.
   int64_t classes = 0;
+  std::optional<int64_t> ignored = std::nullopt;  // a label that is no class and may stand there
 };
 struct DataSource {
   std::string name;  // "mnist"
@@ -97,8 +99,8 @@ struct Sampler {
   int64_t window = 0;      // stored rows that make a sample; 0: one
   int64_t stride = 1;      // stored rows from one window to the next
   int64_t shards = 1;
-  int64_t buffer = 0;      // replay: samples
-  bool recent = false;     // replay: newer samples are drawn more often
+  int64_t buffer = 0;   // replay: samples
+  bool recent = false;  // replay: newer samples are drawn more often
   uint64_t seed = 0;
   support::Span span;
 };

@@ -166,7 +166,9 @@ class PlanPrinter {
                          tensor::ShapeToString(field.shape);
       if (field.classes > 0) {
         type += tensor::IsFloat(field.dtype) ? " distribution(" : " labels(";
-        type += support::PrintInteger(field.classes) + ")";
+        type += support::PrintInteger(field.classes);
+        if (field.ignored) type += ", ignored: " + support::PrintInteger(*field.ignored);
+        type += ")";
       }
       rows.push_back({field.field, std::move(type)});
     }
@@ -587,7 +589,13 @@ class PlanParser : public ParserBase {
         Next();
         if (!Expect("(")) return false;
         auto classes = ExpectInteger("a number of classes", 1, int64_t{1} << 40);
-        if (!classes || !Expect(")")) return false;
+        if (!classes) return false;
+        if (!tensor::IsFloat(parsed.dtype) && Accept(",")) {
+          if (!ExpectWord("ignored") || !Expect(":")) return false;
+          parsed.ignored = ExpectInteger("the label that counts nothing", 0, int64_t{1} << 40);
+          if (!parsed.ignored) return false;
+        }
+        if (!Expect(")")) return false;
         if (tensor::IsFloat(parsed.dtype) && tensor::NumElements(parsed.shape) % *classes != 0) {
           Error(name->span, "field '" + parsed.field + "' has " +
                                 support::PrintInteger(tensor::NumElements(parsed.shape)) +

@@ -57,12 +57,13 @@ struct System {
 struct BoundField {
   std::string name;
   tensor::DType dtype = tensor::DType::kF32;
-  tensor::Shape shape;   // one sample
+  tensor::Shape shape;  // one sample
   // > 0: of whole numbers, labels in [0, classes), printed as `labels(10)` after the domain; of
   // reals, distributions over so many classes, printed as `distribution(10)`.
   int64_t classes = 0;
-  uint32_t storage = 0;  // node index
-  std::string path;      // folder with dataset.json, or files SPLIT.FIELD.EXT
+  std::optional<int64_t> ignored;  // a label that is no class: `labels(10, ignored: 255)`
+  uint32_t storage = 0;            // node index
+  std::string path;                // folder with dataset.json, or files SPLIT.FIELD.EXT
   Span span;
 };
 struct BoundData {

@@ -13,6 +13,7 @@
 #include "layers/l2/expand.h"
 #include "layers/l2/inputs.h"
 #include "layers/l2/methods.h"
+#include "layers/l2/objective.h"
 #include "layers/l2/updates.h"
 
 namespace l3c::l1 {
@@ -509,6 +510,7 @@ class Lowering {
       b.dtype = l3::ExampleDType(field.domain);
       b.shape = l3::ExampleShape(field.domain);
       b.classes = ClassesOf(field.name);
+      if (b.classes > 0 && !tensor::IsFloat(b.dtype)) b.ignored = IgnoredOf(field.name);
       b.storage = place_.storage;
       b.path = info_->path;
       bound.fields.push_back(std::move(b));
@@ -536,6 +538,33 @@ class Lowering {
       }
     }
     return 0;
+  }
+
+  // The label of the field that counts nothing, where every loss that reads it says so.
+  std::optional<int64_t> IgnoredOf(const std::string& field) const {
+    std::optional<int64_t> ignored;
+    bool first = true;
+    support::Diagnostics none;
+    const auto turns = l2::ResolveTurns(module_.spec, none);
+    if (!turns) return std::nullopt;
+    for (const l2::Turn& turn : *turns) {
+      for (const l2::ObjectiveTerm& term : turn.terms) {
+        if (!term.has_loss || term.target.kind != l3::Ref::Kind::kField ||
+            term.target.owner != data_name_ || term.target.member != field) {
+          continue;
+        }
+        const l2::Methods* methods = module_.FindMethods(term.predicted.owner);
+        if (methods == nullptr) return std::nullopt;
+        for (const l2::LossChoice& loss : methods->losses) {
+          if (loss.term != term.choice) continue;
+          const std::optional<int64_t> label = l2::IgnoredLabel(loss.form);
+          if (first) ignored = label;
+          if (ignored != label) return std::nullopt;
+          first = false;
+        }
+      }
+    }
+    return ignored;
   }
 
   void BuildActor(size_t model) {

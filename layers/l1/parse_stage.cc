@@ -116,8 +116,9 @@ bool ProgramParser::ParseSampling(Sampling& sampling) {
       if (number) *count = *number;
       return number.has_value();
     }
-    ErrorUnknown("argument", *label, {"split", "rows", "batch", "drop_last", "window", "stride",
-                                      "shards", "buffer", "recent"});
+    ErrorUnknown(
+        "argument", *label,
+        {"split", "rows", "batch", "drop_last", "window", "stride", "shards", "buffer", "recent"});
     return false;
   });
   if (!ok) return false;

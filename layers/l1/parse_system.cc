@@ -248,12 +248,17 @@ bool ProgramParser::ParseField(BoundData& data, std::map<std::string, Span>& fie
   if (AcceptWord(tensor::IsFloat(field.dtype) ? "distribution" : "labels")) {
     if (!Expect("(")) return false;
     const auto classes = ExpectInteger("the number of classes", 1, int64_t{1} << 31);
-    if (!classes || !Expect(")")) return false;
+    if (!classes) return false;
+    if (!tensor::IsFloat(field.dtype) && Accept(",")) {
+      if (!ExpectWord("ignored") || !Expect(":")) return false;
+      field.ignored = ExpectInteger("the label that counts nothing", 0, int64_t{1} << 31);
+      if (!field.ignored) return false;
+    }
+    if (!Expect(")")) return false;
     if (tensor::IsFloat(field.dtype) && tensor::NumElements(field.shape) % *classes != 0) {
-      Error(name->span, "field '" + field.name + "' has " +
-                            std::to_string(tensor::NumElements(field.shape)) +
-                            " elements, no distributions over " + std::to_string(*classes) +
-                            " classes",
+      Error(name->span,
+            "field '" + field.name + "' has " + std::to_string(tensor::NumElements(field.shape)) +
+                " elements, no distributions over " + std::to_string(*classes) + " classes",
             Kind::kConsistency);
       return false;
     }

@@ -139,7 +139,9 @@ class ProgramPrinter {
       std::string domain = Domain(field.dtype, field.shape);
       if (field.classes > 0) {
         domain += tensor::IsFloat(field.dtype) ? " distribution(" : " labels(";
-        domain += std::to_string(field.classes) + ")";
+        domain += std::to_string(field.classes);
+        if (field.ignored) domain += ", ignored: " + std::to_string(*field.ignored);
+        domain += ")";
       }
       rows.push_back({field.name, " : ", domain,
                       " @ " + NodeName(field.storage) + ", path: " + support::Quote(field.path)});

@@ -382,7 +382,7 @@ class Expander {
         std::find_if(methods.losses.begin(), methods.losses.end(),
                      [&](const LossChoice& loss) { return loss.term == term.choice; });
     const LossRows rows = FindLoss(choice->form.name)->expand(g_, choice->form, operands);
-    if (operands.target_is_label) AddAccuracy(operands);
+    if (operands.target_is_label) AddAccuracy(operands, IgnoredLabel(choice->form));
     const NodeId weighed = TimesConstant(g_, rows.loss, term.weight);
     row_loss_ = row_loss_ ? Add(g_, *row_loss_, weighed) : weighed;
     return MeanOverRows(rows);
@@ -407,8 +407,8 @@ class Expander {
   }
 
   // Places (rows, or elements of their sequences) whose most probable class, the lowest among
-  // equals, is the label.
-  void AddAccuracy(const LossOperands& in) {
+  // equals, is the label; those of the ignored label count nothing.
+  void AddAccuracy(const LossOperands& in, std::optional<int64_t> ignored) {
     for (size_t m = result_.metrics.size(); m-- > 0;) {
       if (result_.metrics[m].name == metric_prefix_ + "accuracy") return;
     }
@@ -433,26 +433,45 @@ class Expander {
     if (g_.node(label).shape != places) label = g_.Reshape(label, places);
     if (g_.node(label).dtype != DType::kI32) label = g_.Cast(label, DType::kI32);
     const NodeId wrong = g_.Binary(Op::kCmpNe, guess, label);
+    std::optional<NodeId> kept;  // f32 of the places
+    if (ignored) {
+      kept = g_.Cast(g_.Binary(Op::kCmpNe, label,
+                               g_.Full(static_cast<double>(*ignored), Shape(places), DType::kI32)),
+                     DType::kF32);
+    }
     NodeId right = 0;
+    NodeId weight = result_.row_weight;
     const bool sequence = places.size() > 1;
     if (sequence) {
-      const NodeId hit =
-          g_.Add(Op::kWhere, {wrong, g_.Full(0, Shape(places)), g_.Full(1, Shape(places))});
+      const NodeId hit = g_.Add(
+          Op::kWhere, {wrong, g_.Full(0, Shape(places)), kept ? *kept : g_.Full(1, Shape(places))});
       std::vector<int64_t> axes;
       double count = 1;
       for (size_t i = 1; i < places.size(); ++i) {
         axes.push_back(static_cast<int64_t>(i));
         count *= static_cast<double>(places[i]);
       }
-      const NodeId share =
-          g_.Binary(Op::kMul, g_.ReduceSum(hit, axes), g_.Full(1 / count, {batch_}));
-      right = g_.Binary(Op::kMul, share, result_.row_weight);
+      const NodeId hits = g_.ReduceSum(hit, axes);
+      NodeId share = 0;
+      if (kept) {
+        const NodeId counted = g_.ReduceSum(*kept, axes);
+        const NodeId one = g_.Full(1, {batch_});
+        share = l2::Apply(g_, "div", {hits, g_.Binary(Op::kMax, counted, one)});
+        const NodeId any =
+            g_.Cast(g_.Binary(Op::kCmpNe, counted, g_.Full(0, {batch_})), DType::kF32);
+        weight = g_.Binary(Op::kMul, weight, any);
+      } else {
+        share = g_.Binary(Op::kMul, hits, g_.Full(1 / count, {batch_}));
+      }
+      right = g_.Binary(Op::kMul, share, weight);
     } else {
-      right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), result_.row_weight});
+      if (kept) weight = g_.Binary(Op::kMul, weight, *kept);
+      right = g_.Add(Op::kWhere, {wrong, g_.Full(0, {batch_}), weight});
     }
     const NodeId sum = g_.ReduceSum(right, {0});
+    const NodeId of = kept ? g_.ReduceSum(weight, {0}) : rows_;
     AddOutput(metric_prefix_ + "correct", sum);
-    result_.metrics.push_back({metric_prefix_ + "accuracy", sum, rows_});
+    result_.metrics.push_back({metric_prefix_ + "accuracy", sum, of});
   }
 
   // aᵉ of a ≥ 0, zero below the least normal number: there a slope may be infinite, as that of a

@@ -76,9 +76,14 @@ NodeId TargetDistribution(Graph& g, const LossOperands& in) {
   return g.node(target).shape == shape ? target : g.Reshape(target, shape);
 }
 
+std::optional<int64_t> IgnoredByCe(const Form& form) {
+  if (form.Integer(1) < 0) return std::nullopt;
+  return form.Integer(1);
+}
+
 LossRows ExpandCe(Graph& g, const Form& form, const LossOperands& in) {
   const double smoothing = form.Real(0);
-  const int64_t ignored = form.Integer(1);
+  const std::optional<int64_t> ignored = IgnoredByCe(form);
   const NodeId log_p = LogOutput(g, in);
   const Shape shape = g.node(log_p).shape;
   NodeId loss = 0;
@@ -88,9 +93,9 @@ LossRows ExpandCe(Graph& g, const Form& form, const LossOperands& in) {
     const NodeId other = IsNotLabel(g, label, shape);
     const NodeId picked = g.Add(Op::kWhere, {other, FullLike(g, 0, log_p), log_p});
     loss = g.Unary(Op::kNeg, SumLast(g, picked));
-    if (ignored >= 0) {
+    if (ignored) {
       const NodeId differs =
-          g.Binary(Op::kCmpNe, label, FullLike(g, static_cast<double>(ignored), label));
+          g.Binary(Op::kCmpNe, label, FullLike(g, static_cast<double>(*ignored), label));
       kept = g.Cast(differs, g.node(log_p).dtype);
     }
   } else {
@@ -131,13 +136,16 @@ std::vector<LossEntry> CrossEntropyLosses() {
          Arg::Integer("ignore_index", -1, int64_t{1} << 30).Or(int64_t{-1})},
         "cross-entropy: minus the log of the probability given to the label"},
        [](TargetKind t) { return t == TargetKind::kLabel || t == TargetKind::kDistribution; },
-       ExpandCe},
+       ExpandCe,
+       IgnoredByCe},
       {{"kl", {}, "Kullback-Leibler divergence of the output from a target distribution"},
        [](TargetKind t) { return t == TargetKind::kDistribution; },
-       ExpandKl},
+       ExpandKl,
+       nullptr},
       {{"error", {}, "the probability given to the other classes than the label"},
        [](TargetKind t) { return t == TargetKind::kLabel; },
-       ExpandError},
+       ExpandError,
+       nullptr},
   };
 }
 

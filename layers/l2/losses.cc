@@ -19,6 +19,11 @@ Registry<LossEntry>& Table() {
 
 const std::deque<LossEntry>& AllLosses() { return Table().all(); }
 const LossEntry* FindLoss(std::string_view name) { return Table().Find(name); }
+std::optional<int64_t> IgnoredLabel(const Form& loss) {
+  const LossEntry* entry = FindLoss(loss.name);
+  if (entry == nullptr || !entry->ignored_label) return std::nullopt;
+  return entry->ignored_label(loss);
+}
 void RegisterLoss(LossEntry entry) { Table().Add(std::move(entry)); }
 
 Form DefaultLoss(TargetKind target) {

@@ -47,9 +47,12 @@ struct LossEntry {
   std::function<bool(TargetKind)> accepts;
   // `graph` gains the rows' losses.
   std::function<LossRows(tensor::Graph& graph, const Form&, const LossOperands&)> expand;
+  // The label that counts nothing and need be no class, where the form names one.
+  std::function<std::optional<int64_t>(const Form&)> ignored_label;
 };
 
 const LossEntry* FindLoss(std::string_view name);
+std::optional<int64_t> IgnoredLabel(const Form& loss);  // nothing where every label counts
 const std::deque<LossEntry>& AllLosses();
 void RegisterLoss(LossEntry entry);  // as RegisterLayer
 

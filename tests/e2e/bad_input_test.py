@@ -1,5 +1,6 @@
 """Bad input gives a clear error at its place and the right exit code; nothing crashes or hangs."""
 
+import json
 import random
 import subprocess
 import unittest
@@ -114,6 +115,62 @@ class BadInput(L3cTest):
         ):
             result = self.l3c(*args, code=2)
             self.assertIn(hint, result.err + result.out, args)
+
+    def test_wrong_usage_names_the_help_of_its_command(self):
+        for args, command in (
+            ((), "l3c"),
+            (("fly",), "l3c"),
+            (("run", MNIST, "--fast"), "l3c run"),
+            (("check",), "l3c check"),
+            (("lower", MNIST), "l3c lower"),
+            (("egraph",), "l3c egraph"),
+            (("egraph", "run", "x.egg", "--max-nodes", "-1"), "l3c egraph run"),
+            (("egraph", "extract"), "l3c egraph extract"),
+        ):
+            self.assertIn(f"run '{command} --help' for usage\n", self.l3c(*args, code=2).err)
+
+    def test_data_and_no_data_exclude_each_other(self):
+        for command in (("run",), ("optimize",), ("lower", "--to", "l2")):
+            result = self.l3c(*command, MNIST, "--data", f"mnist={self.dir}", "--synthetic", code=2)
+            self.assertIn("--data and --synthetic exclude each other", result.err)
+
+    # ---- JSON lines ---------------------------------------------------------------------------
+    def lines(self, *args, code=1, **kwargs):
+        """What --json prints: objects alone, the last one the event done."""
+        result = self.l3c(*args, "--json", code=code, **kwargs)
+        events = [json.loads(line) for line in result.out.splitlines()]
+        self.assertEqual(["done"], [e["event"] for e in events if e["event"] == "done"])
+        self.assertEqual(("done", code == 0), (events[-1]["event"], events[-1].get("ok", True)))
+        return events, result.err
+
+    def test_errors_are_json_lines_too(self):
+        bad = self.write("bad.l3", SPEC.replace("mnist.images\n", "mnist.imagse\n"))
+        for command in ("check", "optimize", "run"):
+            events, err = self.lines(command, bad)
+            error = events[0]
+            self.assertEqual(("diagnostic", "safety"), (error["event"], error["kind"]))
+            place = f"{error['file']}:{error['line']}:{error['column']}: error[safety]: "
+            self.assertIn(place + error["message"], err)
+        events, err = self.lines("check", self.dir / "none.l3")
+        self.assertEqual("environment", events[0]["kind"])
+        self.assertIn(events[0]["message"], err)
+        self.assertEqual("environment", self.lines("eval", self.dir)[0][0]["kind"])
+        self.assertIn("fix", self.lines("optimize", MNIST, "--budget", "nodes=20")[0][0])
+
+    def test_errors_of_the_engine_are_json_lines_too(self):
+        program = self.write("bad.egg", "(print-size)\n(relation r (i64))\n (r \"é\")\n")
+        events, err = self.lines("egraph", "run", program)
+        self.assertEqual(["sizes", "diagnostic", "done"], [e["event"] for e in events])
+        self.assertEqual((3, 5), (events[1]["line"], events[1]["column"]))
+        self.assertIn(f"{program}:3:5: error: {events[1]['message']}", err)
+        self.assertEqual(2, len(self.lines("egraph", "run", self.dir / "none.egg")[0]))
+        graph = self.write("bad.json", "{")
+        self.assertIn("parse error", self.lines("egraph", "extract", graph)[0][0]["message"])
+        graph = self.write("good.json", json.dumps(
+            {"nodes": {"a": {"op": "f", "children": [], "eclass": "A", "cost": 1}}, "root_eclasses": ["A"]}))
+        events, _ = self.lines("egraph", "extract", graph, code=0)
+        self.assertEqual(["extraction", "done"], [e["event"] for e in events])
+        self.lines("check", MNIST, code=0)
 
     def test_help_shows_examples(self):
         self.assertIn("examples/mnist/mnist.l3", self.l3c("--help").out)

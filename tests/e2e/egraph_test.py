@@ -3,7 +3,7 @@
 import json
 import unittest
 
-from harness import L3cTest
+from harness import ROOT, L3cTest
 
 PROGRAM = """
 (datatype Math (Num i64) (Add Math Math) (Shift Math i64 :cost 5))
@@ -85,6 +85,18 @@ class EGraph(L3cTest):
                 self.assertIn("error[environment]: cannot read", result.err)
                 self.assertIn(why, result.err)
         self.assertIn("is larger than", self.l3c("egraph", "run", "/dev/zero", code=1).err)
+
+    def test_examples_print_what_lies_beside_them(self):
+        examples = sorted((ROOT / "examples" / "egraph").glob("*.egg"))
+        self.assertGreaterEqual(len(examples), 4)
+        for example in examples:
+            with self.subTest(example.name):
+                done = self.l3c("egraph", "run", example.relative_to(ROOT))
+                self.assertEqual(done.out, example.with_suffix(".out").read_text())
+                self.assertEqual(done.err, "")
+                # Every check of an example has a proof, and what it prints does not change with it.
+                proven = self.l3c("egraph", "run", example.relative_to(ROOT), "--proofs")
+                self.assertNotIn("warning", proven.err)
 
     def test_chains_as_deep_as_the_graph_is_large(self):
         depth = 20000

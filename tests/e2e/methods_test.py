@@ -1,6 +1,7 @@
 """Every program of examples/methods trains: compiled code and the interpreter agree on every loss."""
 
 import json
+import re
 import unittest
 
 from harness import ROOT, L3cTest
@@ -12,9 +13,12 @@ STEPS = 3
 class Methods(L3cTest):
     def losses(self, program, engine):
         out = self.dir / f"{program.stem}-{engine}"
-        # Phases are run as they stand: --steps would make one of them.
-        length = () if program.stem == "phases" else ("--steps", STEPS)
-        done = self.run_json(program, "--synthetic", *length, "--engine", engine, "-o", out)
+        # A few steps of each phase: the interpreter would take long over a whole test split.
+        head, phases, tail = program.read_text().partition("phases [")
+        tail = re.sub(r"(epochs|steps): \d+(, eval: \d+)?", f"steps: {STEPS}, eval: 0", tail)
+        short = self.write(program.name, head + phases + tail)
+        length = () if phases else ("--steps", STEPS)
+        done = self.run_json(short, "--synthetic", *length, "--engine", engine, "-o", out)
         events = [json.loads(line) for line in (out / "events.jsonl").read_text().splitlines()]
         return [event["loss"] for event in events if event["event"] == "step"] + [done["train_loss"]]
 

@@ -1,15 +1,19 @@
 // The commands of the text language beyond rules and runs.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "egraph/egraph.h"
+#include "egraph/extract/term.h"
 #include "egraph/program.h"
+#include "egraph/utf8.h"
 
 namespace l3c::egraph {
 namespace {
@@ -74,10 +78,34 @@ TEST(Language, ExtractsByTreeCost) {
 }
 
 TEST(Language, FloatsAreWrittenOut) {
-  EXPECT_EQ(Output("(extract 1e300) (extract 1e-7) (extract -0.0) (extract 100000.0)").substr(0, 4),
-            "1000");
-  EXPECT_EQ(Output("(extract 1e-7) (extract -0.0) (extract 100000.0)"),
-            "0.0000001\n-0.0\n100000.0\n");
+  EXPECT_EQ(Output("(extract 1e300) (extract 1e-7) (extract -0.0) (extract 100000.0)"),
+            "1" + std::string(300, '0') + "\n0.0000001\n-0.0\n100000.0\n");
+  EXPECT_EQ(Output("(extract 123456789.5) (extract 5e-324) (extract NaN) (extract -inf)"),
+            "123456789.5\n0." + std::string(323, '0') + "5\nNaN\n-inf\n");
+  // A point only where the number would read as an i64, as in egglog.
+  EXPECT_EQ(
+      Output("(extract 4611686018427387904.0) (extract 9223372036854775808.0) (extract 1e23)"),
+      "4611686018427388000.0\n9223372036854776000\n100000000000000000000000\n");
+}
+
+TEST(Language, FloatsAsStringsHaveExponents) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"3.0", "3.0"},
+      {"0.0001", "0.0001"},
+      {"0.00001", "1e-5"},
+      {"1e15", "1000000000000000.0"},
+      {"1e16", "1e16"},
+      {"0.000012345", "1.2345e-5"},
+      {"123456789012345678.0", "1.2345678901234568e17"},
+      {"-0.0", "-0.0"},
+      {"-2.5", "-2.5"},
+      {"NaN", "NaN"},
+      {"inf", "inf"},
+      {"5e-324", "5e-324"}};
+  for (const auto& [number, text] : cases) {
+    EXPECT_EQ(Output("(extract (to-string " + std::string(number) + "))"),
+              '"' + std::string(text) + "\"\n");
+  }
 }
 
 TEST(Language, CombinedRulesets) {
@@ -217,10 +245,17 @@ TEST(Language, AFailedCheckNamesTheFactAndBothSides) {
   EXPECT_EQ(
       check("(= (f 9) 3)"),
       "t.egg:3:8: error: check failed: no match for '(= (f 9) 3)'; '(f 9)' is not in the e-graph");
+  EXPECT_EQ(check("(= 3 (f (% 9 0)))"),
+            "t.egg:3:8: error: check failed: no match for '(= 3 (f (% 9 0)))'; '(% 9 0)' has no "
+            "value");
   EXPECT_EQ(
       check("(= (N 4) (Add (N 1) (N 2)))"),
       "t.egg:3:8: error: check failed: no match for '(= (N 4) (Add (N 1) (N 2)))'; '(N 4)' is "
       "(N 4); '(Add (N 1) (N 2))' is (N 3)");
+  EXPECT_EQ(
+      check("(= (N 4) $x)"),
+      "t.egg:3:8: error: check failed: no match for '(= (N 4) $x)'; '(N 4)' is (N 4); '$x' is "
+      "(N 3)");
   EXPECT_EQ(
       check("(r a) (= (f a) b) (r b)"),
       "t.egg:3:26: error: check failed: no match for '(r b)', which holds alone, together with "
@@ -255,7 +290,7 @@ TEST(Language, UnknownNamesComeWithTheClosestOne) {
 
 TEST(Language, TextIsUtf8) {
   EXPECT_EQ(Output("(relation r (String))\n(r \"\xc3\xa4\xff\")"),
-            "t.egg:2:7: error: the text is not UTF-8 here");
+            "t.egg:2:6: error: the text is not UTF-8 here");
   for (const char* bad :
        {"\x80", "\xc0\xaf", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xe2\x82"}) {
     EXPECT_TRUE(
@@ -264,6 +299,41 @@ TEST(Language, TextIsUtf8) {
   EXPECT_EQ(Output("(extract (replace \"\xc3\xa4o\" \"\" \"-\"))"
                    "(extract (count-matches \"\xe2\x82\xac\xf0\x9f\x98\x80\" \"\"))"),
             "\"-\xc3\xa4-o-\"\n3\n");
+}
+
+TEST(Language, ColumnsCountCharacters) {
+  EXPECT_EQ(Output("(relation r (String))\n(r \"\xc3\xa4\xe6\xbc\xa2\") (q)"),
+            "t.egg:2:10: error: unknown command or function 'q'");
+  EXPECT_EQ(Output("\t(q)"), "t.egg:1:2: error: unknown command or function 'q'");
+  // Lines as long as the text, where the place of every rule is asked for.
+  std::string line = "(relation r (i64))";
+  for (int i = 0; i < 3000; ++i) line += "(rule ((r x)) ((r x)) :name \"\xe6\xbc\xa2\")";
+  EXPECT_EQ(Output(line + "(q 1)"), "t.egg:1:" + std::to_string(18 + 3000 * 32 + 1) +
+                                        ": error: unknown command or function 'q'");
+}
+
+TEST(Language, AByteOrderMarkIsNoText) {
+  EXPECT_EQ(Output("\xef\xbb\xbf(extract 1)"), "1\n");
+  EXPECT_EQ(Output("\xef\xbb\xbf(q)"), "t.egg:1:1: error: unknown command or function 'q'");
+  EXPECT_EQ(Output("\xef\xbb\xbf"), "");
+  EXPECT_EQ(Output("(extract 1) \xef\xbb\xbf"),
+            "1\nt.egg:1:13: error: expected a command, such as "
+            "(check (= a b))");
+}
+
+TEST(Language, MessagesAreCutBetweenCharacters) {
+  for (size_t length = 100; length < 125; ++length) {
+    const std::string name = std::string(length, 'n') + "\xe6\xbc\xa2" + std::string(80, 'm');
+    for (const std::string& text :
+         {"(" + name + ")", "(extract " + name.substr(30) + ")",
+          "(check (= 1 (+ 2 " + name.substr(30) + ")))",
+          "(rule ((= " + name.substr(30) + " _)) ())", "(extract 1" + name.substr(70) + ")",
+          "(check (= 2 1) (= \"" + name + "\" \"\"))", "(check (= \"" + name + "\" \"\"))"}) {
+      const std::string output = Output(text);
+      EXPECT_EQ(FindInvalidUtf8(output), std::string::npos) << output;
+      EXPECT_LT(output.size(), 500u);
+    }
+  }
 }
 
 TEST(Language, NamesAreNotTakenTwice) {
@@ -427,6 +497,100 @@ TEST_F(Files, ThatAreWrongAreErrors) {
       std::string::npos);
   EXPECT_EQ(Output("(include \"rules.egg\")"),
             "t.egg:1:10: error: this program may not read or write files");
+}
+
+TEST_F(Files, ThatIncludeOthersManyTimesAreRefused) {
+  // Were all of them read, the last one would be 2^30 times.
+  for (int i = 0; i < 30; ++i) {
+    const std::string next = "(include \"" + std::to_string(i + 1) + ".egg\")";
+    Write(std::to_string(i) + ".egg", next + next);
+  }
+  Write("30.egg", "");
+  EXPECT_NE(Output("(include \"0.egg\")", options_).find("more than 10000 files are included"),
+            std::string::npos);
+}
+
+TEST_F(Files, PipesAndFoldersAreNotWaitedFor) {
+  ASSERT_EQ(mkfifo((directory_ / "pipe").c_str(), 0600), 0);
+  for (const char* command : {"(include \"pipe\")", "(input r \"pipe\")", "(output \"pipe\" 1)",
+                              "(print-stats :file \"pipe\")"}) {
+    const std::string output = Output("(relation r (i64))\n" + std::string(command), options_);
+    EXPECT_NE(output.find("pipe' is a pipe"), std::string::npos) << output;
+    EXPECT_TRUE(output.starts_with("t.egg:2:")) << output;
+  }
+  EXPECT_NE(Output("(include \".\")", options_).find("is a folder"), std::string::npos);
+  EXPECT_NE(Output(std::string("(include \"a\0b\")", 15), options_).find("has no NUL"),
+            std::string::npos);
+}
+
+TEST_F(Files, WhatIsWrittenCountsAsOutput) {
+  options_.max_output = 2000;
+  const std::string graph =
+      "(datatype T (A) (F T T)) (rewrite (F x y) (F y x) :name \"turn\") (let $a (A))\n"
+      "(let $t (F (F $a (F $a $a)) $a)) (run 3)\n";
+  const auto refused = [&](const std::string& command) {
+    EXPECT_NE(
+        Output(graph + command, options_).find("error: the program prints more than 2000 bytes"),
+        std::string::npos)
+        << command;
+  };
+  std::string many;
+  for (int i = 0; i < 100; ++i) many += " $t";
+  const auto often = [](const std::string& command) {
+    std::string all;
+    for (int i = 0; i < 100; ++i) all += command + "\n";
+    return all;
+  };
+  refused("(output \"o.txt\"" + many + ")");
+  refused(often("(output \"o.txt\" $t)"));
+  refused(often("(print-function F :file \"f.txt\")"));
+  refused(often("(print-stats :file \"s.txt\")"));
+  refused(often("(why-not $a $t)"));
+  refused(often("(prove (= $t (F $a (F $a (F $a $a)))))"));
+  refused(often("(prove-exists F)"));
+  EXPECT_LE(Read("o.txt").size(), 2000u);
+}
+
+// Vectors of two, each holding the one before twice: as a tree, the last has 2^levels leaves.
+std::string SharedVectors(int levels, const std::string& leaf, const std::string& sort) {
+  std::string text = "(sort V0 (Vec " + sort + "))\n(let $v0 (vec-of " + leaf + " " + leaf + "))\n";
+  for (int i = 1; i < levels; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    text += "(sort V" + n + " (Vec V" + before + "))\n(let $v" + n + " (vec-of $v" + before +
+            " $v" + before + "))\n";
+  }
+  return text;
+}
+
+TEST(Language, ContainersThatShareAreLookedAtOnce) {
+  // A class of the vectors gets cheaper again and again: constructors are declared against the
+  // order in which their costs are known, so that sweeps do not settle them.
+  std::string text = "(sort T)\n";
+  for (int i = 40; i > 0; --i) text += "(constructor F" + std::to_string(i) + " (T) T)\n";
+  text += "(constructor Z () T :cost 0)\n(let $leaf ";
+  for (int i = 40; i > 0; --i) text += "(F" + std::to_string(i) + " ";
+  text += "(Z)" + std::string(40, ')') + ")\n" + SharedVectors(60, "$leaf", "T") +
+          "(constructor Of (V59) T)\n(let $of (Of $v59))\n";
+  EGraph graph;
+  ASSERT_EQ(LoadProgram(graph, text, "t.egg").status.ToString(), "ok");
+  const TermExtractor terms(graph);
+  const EGraph::Global leaf = *graph.FindGlobal("$leaf"), of = *graph.FindGlobal("$of"),
+                       v50 = *graph.FindGlobal("$v50");
+  EXPECT_EQ(terms.Cost(leaf.sort, leaf.value), 40u);
+  EXPECT_EQ(terms.Cost(v50.sort, v50.value), uint64_t{40} << 51);
+  // 40 · 2^60 is more than there is room for.
+  EXPECT_EQ(terms.Cost(of.sort, of.value), std::numeric_limits<uint64_t>::max());
+  EXPECT_TRUE(terms.Text(of.sort, of.value, 100)->ends_with("…"));
+  EXPECT_EQ(terms.Variants(of.sort, of.value, 3, 10).size(), 1u);
+}
+
+TEST(Language, MessagesOfContainersThatShareAreShort) {
+  const std::string text = SharedVectors(60, "1", "i64") +
+                           "(function f (i64) V59 :no-merge)\n(set (f 1) $v59)\n"
+                           "(let $w (vec-of $v58))\n(set (f 1) $w)";
+  const std::string output = Output(text);
+  EXPECT_NE(output.find("conflicting values for (f 1): (vec-of (vec-of"), std::string::npos);
+  EXPECT_LT(output.size(), 1000u);
 }
 
 TEST(Language, PartsOfARuleThatShareLittleAreNotMultiplied) {

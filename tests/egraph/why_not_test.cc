@@ -221,5 +221,25 @@ TEST(Prove, ChecksAreProvenOnRequest) {
   EXPECT_TRUE(result.unproven_checks.empty()) << result.unproven_checks[0];
 }
 
+TEST(Prove, LiteralsOfAllSorts) {
+  EGraph graph;
+  graph.EnableProofs();
+  ProgramOptions options;
+  options.prove_checks = true;
+  const ProgramResult result = LoadProgram(graph, R"(
+(datatype T (I i64) (D f64) (B bool) (S String) (Q Rational) (Z BigInt) (R BigRat))
+(rule ((= x (Q q)) (= y (R r)) (< q (rational 1 1))) ((union x y)))
+(rule ((I i) (D d) (B b) (S s) (= x (Z z)) (= y (Q (+ q (rational 1 2)))) (Q q)) ((union x y)))
+(I -7) (D 1e300) (B true) (S "é\"") (Z (from-string "123456789012345678901234567890"))
+(Q (rational 1 -3)) (Q (rational 1 6)) (R (bigrat (bigint 2) (bigint 4)))
+(run 3)
+(check (= (Q (rational 1 -3)) (R (bigrat (bigint 1) (bigint 2)))))
+(check (= (Z (from-string "123456789012345678901234567890")) (Q (rational 1 6)))))",
+                                           "c.egg", options);
+  ASSERT_TRUE(result.ok()) << result.status.ToString();
+  EXPECT_EQ(result.proven_checks, 2u);
+  EXPECT_TRUE(result.unproven_checks.empty()) << result.unproven_checks[0];
+}
+
 }  // namespace
 }  // namespace l3c::egraph

@@ -203,6 +203,15 @@ TEST_F(DataTest, RefusesDamagedCompression) {
   ExpectRefused({"the compressed data is damaged"});
 }
 
+TEST_F(DataTest, AnIgnoredLabelNeedBeNoClass) {
+  folder_.Write("label", Idx(8, {3}, std::string("\2\377\1", 3)));
+  ExpectRefused({"/label: sample 1: label 255 is outside 0..2"});
+  source_.fields[1].ignored = 255;
+  ASSERT_TRUE(Read().ok()) << Read().status();
+  folder_.Write("label", Idx(8, {3}, std::string("\2\376\1", 3)));
+  ExpectRefused({"/label: sample 1: label 254 is outside 0..2"});
+}
+
 TEST_F(DataTest, RefusesWhatIsNotAsDeclared) {
   folder_.Write("label", Idx(8, {3}, std::string("\2\3\1", 3)));
   ExpectRefused({"/label: sample 1: label 3 is outside 0..2"});

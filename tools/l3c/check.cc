@@ -3,6 +3,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 
@@ -11,10 +12,7 @@ int Check(const Options& options) {
   if (!compilation.Load()) return 1;
   const std::string_view layer = LayerName(compilation.layer());
   if (options.json) {
-    std::cout << nlohmann::ordered_json{
-                     {"event", "done"}, {"file", options.file}, {"layer", layer}, {"ok", true}}
-                     .dump()
-              << "\n";
+    PrintJsonLine({{"event", "done"}, {"file", options.file}, {"layer", layer}, {"ok", true}});
   } else {
     std::cout << options.file << ": sound " << layer << " program\n";
   }

@@ -14,16 +14,12 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Strings of the program may hold any bytes.
-std::string Line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
 
 Json PrintedAsJson(const egraph::Printed& printed) {
   using Kind = egraph::Printed::Kind;
@@ -68,7 +64,11 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
 
 void PrintResult(const egraph::ProgramResult& result, bool json) {
   for (const egraph::Printed& printed : result.printed) {
-    std::cout << (json ? Line(PrintedAsJson(printed)) + "\n" : printed.text);
+    if (json) {
+      PrintJsonLine(PrintedAsJson(printed));
+    } else {
+      std::cout << printed.text;
+    }
   }
 }
 
@@ -155,6 +155,14 @@ int EGraphRun(const Options& options) {
     PrintResult(asked, options.json);
     if (result.ok()) result.status = asked.status;
   }
+  if (!result.ok()) {
+    const egraph::ProgramStatus& status = result.status;
+    std::cerr << status.ToString() << "\n";
+    PrintJsonDiagnostic({{"file", status.file},
+                         {"line", status.line},
+                         {"column", status.column},
+                         {"message", status.message}});
+  }
   if (options.json) {
     Json done{{"event", "done"},
               {"ok", result.ok()},
@@ -167,9 +175,8 @@ int EGraphRun(const Options& options) {
                         {"unproven", result.unproven_checks}};
     }
     if (!result.ok()) done["error"] = result.status.ToString();
-    std::cout << Line(done) << "\n";
+    PrintJsonLine(done);
   }
-  if (!result.ok()) std::cerr << result.status.ToString() << "\n";
   return result.ok() && std::cout.flush() ? 0 : 1;
 }
 

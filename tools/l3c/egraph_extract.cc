@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 namespace {
@@ -35,6 +36,7 @@ constexpr std::string_view kCut = "…";
 
 bool Refuse(const std::string& path, const std::string& message) {
   std::cerr << path << ": error: " << message << "\n";
+  PrintJsonDiagnostic({{"file", path}, {"message", message}});
   return false;
 }
 
@@ -157,10 +159,6 @@ std::string Number(double x) {
   return buffer;
 }
 
-void Print(const nlohmann::ordered_json& line) {
-  std::cout << line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-}
-
 // What is known of a choice beside its costs.
 struct Proof {
   bool exact = false, optimal = false;
@@ -187,7 +185,7 @@ void PrintChoice(const Options& options, const SerializedGraph& graph,
       choices.push_back({graph.classes[node.cls].id, node.id});
     }
     line["choice"] = std::move(choices);
-    Print(line);
+    PrintJsonLine(line);
     return;
   }
   if (options.top > 1) std::cout << rank << ": ";
@@ -223,11 +221,11 @@ int PrintTopTrees(const Options& options, const SerializedGraph& graph,
           [&](uint32_t t, uint32_t k) { return top.Children(t)[k]; }));
     }
     if (options.json) {
-      Print({{"event", "extraction"},
-             {"extractor", options.extractor},
-             {"rank", i + 1},
-             {"tree_cost", top.cost(i)},
-             {"terms", terms}});
+      PrintJsonLine({{"event", "extraction"},
+                     {"extractor", options.extractor},
+                     {"rank", i + 1},
+                     {"tree_cost", top.cost(i)},
+                     {"terms", terms}});
       continue;
     }
     std::cout << i + 1 << ": tree cost " << Number(top.cost(i)) << "\n";
@@ -249,6 +247,7 @@ int EGraphExtract(const Options& options) {
   egraph::SerializedResult read = egraph::ReadSerialized(*text, options.file);
   if (!read.ok()) {
     std::cerr << read.error << "\n";
+    PrintJsonDiagnostic({{"message", read.error}});
     return 1;
   }
   SerializedGraph& graph = read.graph;

@@ -6,11 +6,17 @@
 #include <iostream>
 #include <system_error>
 
+#include "nlohmann/json.hpp"
+#include "tools/l3c/json_lines.h"
+
 namespace l3c::tools {
 
 bool EnvironmentError(const std::string& message, const std::string& fix) {
   std::cerr << "error[environment]: " << message << "\n";
   if (!fix.empty()) std::cerr << "fix: " << fix << "\n";
+  nlohmann::ordered_json members = {{"kind", "environment"}, {"message", message}};
+  if (!fix.empty()) members["fix"] = fix;
+  PrintJsonDiagnostic(members);
   return false;
 }
 
@@ -20,7 +26,10 @@ std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t ma
     return std::nullopt;
   };
   std::error_code error;
-  if (std::filesystem::is_directory(path, error)) return failed("it is a folder");
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) return failed("it is a folder");
+  // Opening one waits for a writer that may never come.
+  if (std::filesystem::is_fifo(status)) return failed("it is a pipe");
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) return failed(errno != 0 ? std::strerror(errno) : "it cannot be opened");

@@ -7,6 +7,7 @@
 
 #include "tools/l3c/commands.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 #include "tools/l3c/options.h"
 
 namespace l3c::tools {
@@ -14,13 +15,20 @@ namespace {
 
 int RunCommand(const Options& options) {
   switch (options.verb) {
-    case Verb::kCheck: return Check(options);
-    case Verb::kOptimize: return Optimize(options);
-    case Verb::kLower: return Lower(options);
-    case Verb::kRun: return Run(options);
-    case Verb::kEval: return Eval(options);
-    case Verb::kEGraphRun: return EGraphRun(options);
-    case Verb::kEGraphExtract: return EGraphExtract(options);
+    case Verb::kCheck:
+      return Check(options);
+    case Verb::kOptimize:
+      return Optimize(options);
+    case Verb::kLower:
+      return Lower(options);
+    case Verb::kRun:
+      return Run(options);
+    case Verb::kEval:
+      return Eval(options);
+    case Verb::kEGraphRun:
+      return EGraphRun(options);
+    case Verb::kEGraphExtract:
+      return EGraphExtract(options);
   }
   return 2;
 }
@@ -28,8 +36,11 @@ int RunCommand(const Options& options) {
 int Main(int argc, char** argv) {
   const ParsedCommandLine command_line = ParseCommandLine(argc, argv);
   if (!command_line.options) return command_line.exit_code;
+  UseJsonLines(command_line.options->json);
   try {
-    return RunCommand(*command_line.options);
+    const int code = RunCommand(*command_line.options);
+    EndJsonLines(code == 0);
+    return code;
   } catch (const std::bad_alloc&) {
     EnvironmentError("out of memory");
   } catch (const std::filesystem::filesystem_error& error) {
@@ -38,6 +49,7 @@ int Main(int argc, char** argv) {
     // Nothing else throws on bad input; what arrives here is a defect of l3c.
     std::fprintf(stderr, "internal error: %s\nplease report it with the input\n", error.what());
   }
+  EndJsonLines(false);
   return 1;
 }
 

@@ -4,11 +4,10 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 namespace {
-
-using nlohmann::ordered_json;
 
 void PrintJson(const Compilation& compilation, const Options& options) {
   for (const search::Explanation& explanation : compilation.explanations()) {
@@ -16,12 +15,10 @@ void PrintJson(const Compilation& compilation, const Options& options) {
   }
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {
-      std::cout << ordered_json{{"event", "timing"}, {"part", timing.part}, {"seconds", timing.seconds}}
-                       .dump()
-                << "\n";
+      PrintJsonLine({{"event", "timing"}, {"part", timing.part}, {"seconds", timing.seconds}});
     }
   }
-  std::cout << ordered_json{{"event", "done"}, {"file", options.file}}.dump() << "\n";
+  PrintJsonLine({{"event", "done"}, {"file", options.file}});
 }
 
 void PrintText(const Compilation& compilation, const Options& options) {
@@ -33,8 +30,8 @@ void PrintText(const Compilation& compilation, const Options& options) {
       std::cout << search::RenderExplanation(explanation) << "\n";
     } else {
       std::cout << explanation.lowering << ": " << explanation.decisions.size() << " decisions, "
-                << explanation.report.egraph_nodes << " e-nodes, "
-                << explanation.report.stop_reason << "\n";
+                << explanation.report.egraph_nodes << " e-nodes, " << explanation.report.stop_reason
+                << "\n";
     }
   }
   if (options.timings) {

@@ -50,6 +50,12 @@ std::string Suggestion(const CLI::App& app, const std::string& word) {
   return closest.empty() ? "" : "did you mean '" + closest + "'?";
 }
 
+// What was asked for, as far as it was understood: "l3c", "l3c run", "l3c egraph run".
+std::string CommandOf(const CLI::App& app) {
+  const std::vector<CLI::App*> sub = app.get_subcommands();
+  return sub.empty() ? app.get_name() : app.get_name() + " " + CommandOf(*sub.front());
+}
+
 // The word of the command line that no option or command takes, or "".
 std::string UnknownWord(const CLI::App& app) {
   for (const std::string& word : app.remaining(/*recurse=*/true)) return word;
@@ -365,7 +371,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (const std::string hint = word.empty() ? "" : Suggestion(app, word); !hint.empty()) {
       std::cerr << hint << "\n";
     }
-    std::cerr << "run 'l3c --help' for usage\n";
+    std::cerr << "run '" << CommandOf(app) << " --help' for usage\n";
     return {std::nullopt, 2};
   }
 
@@ -396,6 +402,10 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--pick")) options.pick = pick;
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";
+      return {std::nullopt, 2};
+    }
+    if (given("--data") && options.synthetic) {
+      std::cerr << "error: --data and --synthetic exclude each other: all data is read, or none\n";
       return {std::nullopt, 2};
     }
     if (given("--to")) {

@@ -9,6 +9,8 @@
 #include <iostream>
 #include <map>
 
+#include "tools/l3c/json_lines.h"
+
 namespace l3c::tools {
 namespace {
 
@@ -69,9 +71,10 @@ RunReporter::RunReporter(const l0::Plan& plan, Style style, bool color,
 RunReporter::~RunReporter() { ClearBar(); }
 
 void RunReporter::Emit(const ordered_json& event) {
-  const std::string line = event.dump();
-  if (events_.is_open()) events_ << line << "\n" << std::flush;
-  if (style_ == Style::kJson) std::cout << line << std::endl;
+  if (events_.is_open()) events_ << event.dump() << "\n" << std::flush;
+  if (style_ != Style::kJson) return;
+  PrintJsonLine(event);
+  std::cout << std::flush;
 }
 
 void RunReporter::OnReport(const runtime::Report& report) {
@@ -95,8 +98,8 @@ void RunReporter::OnProgress(const runtime::Progress& progress) {
 
 void RunReporter::DrawBar(const runtime::Progress& progress) {
   const bool training = progress.split == "train";
-  std::string right = " " + WithThousands(static_cast<int64_t>(progress.samples_per_second)) +
-                      " samples/s";
+  std::string right =
+      " " + WithThousands(static_cast<int64_t>(progress.samples_per_second)) + " samples/s";
   double fraction = 0;
   std::string left = "evaluating ";
   if (training) {
@@ -107,12 +110,12 @@ void RunReporter::DrawBar(const runtime::Progress& progress) {
                                 ? static_cast<double>(progress.samples) / progress.steps / rate
                                 : 0;
     if (per_step > 0) {
-      right += ", " + Duration(per_step * static_cast<double>(total_steps_ - progress.steps)) +
-               " left";
+      right +=
+          ", " + Duration(per_step * static_cast<double>(total_steps_ - progress.steps)) + " left";
     }
   }
-  const int width = std::clamp(
-      TerminalColumns() - static_cast<int>(left.size() + right.size()) - 3, 0, 40);
+  const int width =
+      std::clamp(TerminalColumns() - static_cast<int>(left.size() + right.size()) - 3, 0, 40);
   std::string bar;
   if (training && width >= 8) {
     const int full = static_cast<int>(fraction * width);

@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "runtime/folder_lock.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
 namespace {
@@ -20,15 +21,19 @@ namespace fs = std::filesystem;
 constexpr const char* kPlan = "plan.l0";
 constexpr const char* kRun = "run.json";
 // Everything that a run writes: all that --overwrite removes.
-constexpr std::array<const char*, 7> kOwn = {"spec.l3", "method.l2", "placement.l1", kPlan,
+constexpr std::array<const char*, 7> kOwn = {"spec.l3", "method.l2",    "placement.l1", kPlan,
                                              kRun,      "events.jsonl", "checkpoints"};
 
 const char* FileOf(Layer layer) {
   switch (layer) {
-    case Layer::kL3: return "spec.l3";
-    case Layer::kL2: return "method.l2";
-    case Layer::kL1: return "placement.l1";
-    case Layer::kL0: return kPlan;
+    case Layer::kL3:
+      return "spec.l3";
+    case Layer::kL2:
+      return "method.l2";
+    case Layer::kL1:
+      return "placement.l1";
+    case Layer::kL0:
+      return kPlan;
   }
   return "";
 }
@@ -54,7 +59,8 @@ bool RemoveRun(const fs::path& folder) {
     std::error_code error;
     fs::remove_all(folder / name, error);
     if (error) {
-      return EnvironmentError("cannot remove '" + (folder / name).string() + "': " + error.message());
+      return EnvironmentError("cannot remove '" + (folder / name).string() +
+                              "': " + error.message());
     }
   }
   return true;
@@ -75,8 +81,8 @@ std::optional<RunFolder> RunFolder::Create(const Options& options) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error || !fs::is_directory(path)) {
-    EnvironmentError("cannot make the folder '" + path.string() + "': " +
-                         (error ? error.message() : "a file of that name exists"),
+    EnvironmentError("cannot make the folder '" + path.string() +
+                         "': " + (error ? error.message() : "a file of that name exists"),
                      "choose another folder with -o");
     return std::nullopt;
   }
@@ -99,7 +105,8 @@ std::optional<RunFolder> RunFolder::Create(const Options& options) {
 std::optional<RunFolder> RunFolder::Open(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    EnvironmentError("there is no folder '" + path + "'", "name a run's folder, such as runs/mnist");
+    EnvironmentError("there is no folder '" + path + "'",
+                     "name a run's folder, such as runs/mnist");
     return std::nullopt;
   }
   if (!fs::exists(fs::path(path) / kPlan, ignored)) {
@@ -134,6 +141,7 @@ std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
   }
   if (diagnostics.has_errors()) {
     std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
+    PrintJsonDiagnostics(diagnostics);
     return std::nullopt;
   }
   Saved saved{std::move(*plan), {}, false};
@@ -156,6 +164,7 @@ std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
     }
   }
   for (const auto& [name, folder] : options.data) saved.data[name] = folder;
+  if (!options.data.empty()) saved.synthetic = false;
   return saved;
 }
 

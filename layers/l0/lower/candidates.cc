@@ -40,11 +40,18 @@ class Analyser {
   // Nothing when the candidate cannot be: an anchor that is not met at one point of the space.
   std::optional<Candidate> Analyse(KernelKind kind, std::vector<ValueId> roots, ValueId anchor) {
     splits_.clear();
+    own_first_ = false;
     for (int attempt = 0; attempt < kMaxSplits; ++attempt) {
       last_attempt_ = attempt + 1 == kMaxSplits;
       restart_ = false;
       Start(kind, roots, anchor);
       Walk();
+      if (full_ && !own_first_ && !failed_) {
+        own_first_ = true;
+        restart_ = false;
+        Start(kind, roots, anchor);
+        Walk();
+      }
       if (!restart_) break;
     }
     if (failed_) return std::nullopt;
@@ -85,14 +92,16 @@ class Analyser {
     candidate_.contexts.push_back({});
     origins_.clear();
     queue_.clear();
+    later_.clear();
     anchors_met_.clear();
     failed_ = false;
+    full_ = false;
     FindDependents(anchor);
     if (StartScatter(kind, roots.front())) return;
     const Shape& shape = table_.values[roots.front()].shape;
     const IndexMap map = NewAxes(-1, shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
-    for (ValueId root : roots) queue_.push_back({0, root, map});
+    for (ValueId root : roots) Push({0, root, map});
   }
 
   // The space of a scatter is that of what is added: (index [k…], updates [k…, …]).
@@ -112,8 +121,8 @@ class Analyser {
     IndexMap at;
     const size_t rank = table_.values[d.inputs[0]].shape.size();
     at.dims.assign(map.dims.begin(), map.dims.begin() + static_cast<long>(rank));
-    queue_.push_back({0, d.inputs[0], std::move(at)});
-    queue_.push_back({0, d.inputs[1], map});
+    Push({0, d.inputs[0], std::move(at)});
+    Push({0, d.inputs[1], map});
     return true;
   }
 
@@ -155,12 +164,21 @@ class Analyser {
     return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) != candidate_.roots.end();
   }
 
+  // In rings around the roots. Where the bound on a kernel's size cuts, the kernel's own context
+  // comes before its passes: what a pass lacks it leaves to others, but the root needs its
+  // operands.
   void Walk() {
-    while (!queue_.empty() && !restart_ && !failed_) {
-      const Item item = std::move(queue_.front());
-      queue_.pop_front();
+    while (!restart_ && !failed_ && (own_first_ || !full_)) {
+      std::deque<Item>& next = queue_.empty() ? later_ : queue_;
+      if (next.empty()) return;
+      const Item item = std::move(next.front());
+      next.pop_front();
       Meet(item);
     }
+  }
+
+  void Push(Item item) {
+    (own_first_ && item.context != 0 ? later_ : queue_).push_back(std::move(item));
   }
 
   uint64_t BoundAxes(uint32_t context) const {
@@ -175,17 +193,23 @@ class Analyser {
     const auto key = std::make_pair(item.context, item.value);
     auto it = candidate_.index_.find(key);
     if (it == candidate_.index_.end()) {
-      if (candidate_.entries.size() >= options_.max_entries) {
-        // Values further from the root stay unmet, so that nothing below can compute them here;
-        // one that can only be computed makes the paths through it infeasible.
+      const bool cut = candidate_.entries.size() >= options_.max_entries;
+      if (cut) {
+        full_ = true;
+        if (!own_first_) return;
+        // Nothing below is computed here; what is in memory can still be loaded.
         ++pruned_;
-        return;
+        if (!Readable(item.value)) {
+          if (item.context == 0) candidate_.unmet.push_back(item.value);
+          return;
+        }
       }
       it = candidate_.index_.emplace(key, static_cast<uint32_t>(candidate_.entries.size())).first;
       Entry entry;
       entry.context = item.context;
       entry.value = item.value;
       entry.readable = Readable(item.value);
+      entry.cut = cut;
       candidate_.entries.push_back(std::move(entry));
     }
     const uint32_t index = it->second;
@@ -196,9 +220,10 @@ class Analyser {
     entry.axes |= axes;
     if (hoisted) {
       entry.hoisted = true;
-      queue_.push_back({0, item.value, item.map});
+      Push({0, item.value, item.map});
       return;
     }
+    if (entry.cut) return;
     const Value& value = table_.values[item.value];
     for (uint32_t d = 0; d < value.definitions.size(); ++d) {
       Define(item, index, d, first);
@@ -240,7 +265,7 @@ class Analyser {
                              table_.values[item.value].shape, item.map, candidate_.extents, split);
       if (map) {
         inlines(-1);
-        queue_.push_back({item.context, definition.inputs[0], std::move(*map)});
+        Push({item.context, definition.inputs[0], std::move(*map)});
       } else if (split && !last_attempt_) {
         Split(*split);
       }
@@ -254,12 +279,12 @@ class Analyser {
     if (IsElementwise(definition.op)) {
       if (TooWide(item.value, definition)) return;
       inlines(-1);
-      for (ValueId input : definition.inputs) queue_.push_back({item.context, input, item.map});
+      for (ValueId input : definition.inputs) Push({item.context, input, item.map});
       return;
     }
     if (definition.op == Op::kRandom) {
       inlines(-1);
-      queue_.push_back({item.context, definition.inputs[0], IndexMap{}});
+      Push({item.context, definition.inputs[0], IndexMap{}});
       return;
     }
     if (IsReduction(definition.op)) {
@@ -289,7 +314,7 @@ class Analyser {
       const size_t rank = table_.values[definition.inputs[1]].shape.size();
       IndexMap at;
       at.dims.assign(item.map.dims.begin(), item.map.dims.begin() + static_cast<long>(rank));
-      queue_.push_back({item.context, definition.inputs[1], std::move(at)});
+      Push({item.context, definition.inputs[1], std::move(at)});
     }
   }
 
@@ -357,7 +382,7 @@ class Analyser {
     const uint32_t pass = static_cast<uint32_t>(candidate_.contexts.size());
     candidate_.contexts.push_back(std::move(context));
     inlines(static_cast<int32_t>(pass));
-    queue_.push_back({pass, definition.inputs[0], std::move(map)});
+    Push({pass, definition.inputs[0], std::move(map)});
   }
 
   void Split(const SplitRequest& request) {
@@ -445,11 +470,14 @@ class Analyser {
   std::map<std::pair<ValueId, uint32_t>, std::vector<int64_t>> splits_;
   std::vector<Origin> origins_;  // by axis
   std::deque<Item> queue_;
+  std::deque<Item> later_;  // of passes, when the kernel's own context goes first
   std::vector<ValueId> anchors_met_;
   std::vector<bool> dependent_;
   bool restart_ = false;
   bool failed_ = false;
   bool last_attempt_ = false;
+  bool own_first_ = false;
+  bool full_ = false;  // the bound on a kernel's size was met
   uint64_t pruned_ = 0;
 };
 
@@ -492,10 +520,26 @@ class CandidateFinder {
       }
     }
     set_.pruned_entries = analyser_.pruned();
+    FindMissing();
     return std::move(set_);
   }
 
  private:
+  // Values that no kernel can compute are too long a chain of values that are not kept: keeping
+  // what the bound on a kernel's size cut off makes two kernels of it.
+  void FindMissing() {
+    std::vector<bool> had(table_.values.size());
+    for (const Candidate& kernel : set_.kernels) {
+      if (!CanCompute(kernel)) continue;
+      for (ValueId root : kernel.roots) had[root] = true;
+    }
+    for (const Candidate& kernel : set_.kernels) {
+      for (ValueId root : kernel.roots) {
+        if (!had[root]) set_.missing.insert(kernel.unmet.begin(), kernel.unmet.end());
+      }
+    }
+  }
+
   bool CanSideStore(const Candidate& kernel, const Entry& entry) const {
     return options_.fuse && entry.context == 0 && stored_[entry.value] &&
            table_.values[entry.value].input < 0 && entry.value != kernel.roots[0] &&

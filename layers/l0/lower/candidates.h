@@ -22,6 +22,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,7 @@ struct Entry {
   double computed_points = 0;  // say, on the row alone; evaluations a run
   bool hoisted = false;        // computed in the kernel's own context instead
   bool readable = false;       // may be loaded
+  bool cut = false;            // met beyond the bound on a kernel's size: only loaded
   std::vector<Inline> inlines;
 };
 
@@ -74,6 +76,7 @@ struct Candidate {
   std::vector<Context> contexts;
   std::vector<Entry> entries;
   std::vector<ValueId> tables;  // gathered from: read at rows that data says
+  std::vector<ValueId> unmet;   // operands that the bound on a kernel's size cut off
   int64_t position = 0;         // equals its index in CandidateSet::kernels
   uint32_t first_context = 0;   // global number of contexts[0]
 
@@ -96,6 +99,7 @@ struct CandidateSet {
   std::vector<std::vector<uint32_t>> storers;
   uint32_t contexts = 0;
   uint64_t pruned_entries = 0;  // cut by the bound on a kernel's size
+  std::set<ValueId> missing;    // to be kept in memory, or some value can never be computed
 };
 
 struct CandidateOptions {

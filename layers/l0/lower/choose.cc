@@ -178,7 +178,8 @@ class Chooser {
   }
 
   // Runs the `store` rules and finds the candidates; again when states turn out not to be
-  // overwritable, because their new values must then be kept aside.
+  // overwritable, because their new values must then be kept aside, and when a chain of values is
+  // too long for one kernel.
   bool ChooseStored() {
     const bool fuse = options_.mode != search::Mode::kOff;
     const FunctionId stored = graph_.FindFunction("stored");
@@ -201,6 +202,7 @@ class Chooser {
       });
       result_.candidates = FindCandidates(step_, result_.table, stored_, {.fuse = fuse});
       bool again = false;
+      for (ValueId v : result_.candidates.missing) again |= kept.insert(v).second;
       for (const UpdateGroup& group : result_.candidates.groups) {
         if (group.in_place) continue;
         for (const UpdateMember& member : group.members) {

@@ -176,7 +176,8 @@ class Assembler {
       source.path = data.fields.empty() ? "" : data.fields.front().path;
       source.span = data.span;
       for (const l1::BoundField& field : data.fields) {
-        source.fields.push_back({field.name, field.dtype, field.shape, field.classes});
+        source.fields.push_back(
+            {field.name, field.dtype, field.shape, field.classes, field.ignored});
       }
       plan_->sources.push_back(std::move(source));
     }

@@ -221,6 +221,14 @@ TEST(L2Losses, IgnoredLabelsCountNothing) {
   EXPECT_EQ(all.loss, 0);
 }
 
+TEST(L2Metrics, IgnoredLabelsAreNeitherRightNorWrong) {
+  const std::vector<double> logits = {1, 2, 0.5, 9, 9, 0, 4, 0, 0, 0, 0, 4};
+  // Right, ignored, wrong, padding.
+  EXPECT_EQ(EvaluateCe("ce(ignore_index: 9)", logits, {1, 9, 1, 2}, {1, 1, 1, 0}, 3).accuracy, 0.5);
+  // A class may be the one that is ignored.
+  EXPECT_EQ(EvaluateCe("ce(ignore_index: 0)", logits, {1, 0, 1, 2}, {1, 1, 1, 0}, 3).accuracy, 0.5);
+}
+
 TEST(L2Losses, AnImprobableLabelCostsItsLogitDistance) {
   EXPECT_NEAR(EvaluateCe("ce", {0, -5000}, {1}, {1}, 2).loss, 5000, 1e-3);
 }

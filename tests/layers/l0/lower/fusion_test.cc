@@ -128,6 +128,38 @@ TEST(Fusion, StatesThatReadOneAnotherAreExchanged) {
   }
 }
 
+// Σ of `count` sums over rows, each of a long expression of its own: a recurrence's bias gradient.
+Graph SumOfSums(int count, int depth) {
+  Graph g;
+  const NodeId x = g.AddInput("x", DType::kF32, {4, 8});
+  std::optional<NodeId> sum;
+  for (int i = 0; i < count; ++i) {
+    NodeId e = g.Add(Op::kMul, {x, g.Full(0.01 * (i + 1), {4, 8})});
+    for (int k = 0; k < depth; ++k) {
+      e = g.Add(Op::kSin, {g.Add(Op::kAdd, {e, g.Full(0.1 * (i + k), {4, 8})})});
+    }
+    const NodeId part = g.ReduceSum(e, {0});
+    sum = sum ? g.Add(Op::kAdd, {*sum, part}) : part;
+  }
+  g.AddOutput("o", *sum);
+  return g;
+}
+
+TEST(Fusion, MoreIsSummedThanAKernelMayCompute) {
+  ExpectSameAsInterpreter(SumOfSums(24, 12), {}, 3);
+}
+
+TEST(Fusion, AChainTooLongForOneKernelIsCut) {
+  ExpectSameAsInterpreter(SumOfSums(200, 0), {}, 3);
+  Graph g;
+  NodeId e = g.AddInput("x", DType::kF32, {8});
+  for (int k = 0; k < 500; ++k) {
+    e = g.Add(Op::kSin, {g.Add(Op::kAdd, {e, g.Full(0.001 * k, {8})})});
+  }
+  g.AddOutput("o", e);
+  ExpectSameAsInterpreter(g, {}, 3);
+}
+
 TEST(Fusion, SwappedStatesAreCopied) {
   Graph g;
   const NodeId a = g.AddInput("s_a", DType::kF32, {6});
