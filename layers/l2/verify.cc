@@ -258,6 +258,7 @@ class Verifier {
   }
 
   void CheckUpdate(const Form& form) {
+    if (!CheckRepeatedUpdate(form)) return;  // two of a kind could not share their state's names
     const auto parameters = Parameters(methods_.infer);
     double elements = 0;
     for (const Parameter& p : parameters) {
@@ -275,11 +276,10 @@ class Verifier {
             "the update turns '" + output.name + "' into shape " +
                 tensor::ShapeToString(update.graph.node(output.node).shape));
     }
-    CheckRepeatedUpdate(form);
   }
 
   // Two schedules multiply, two clips clip twice: never meant.
-  void CheckRepeatedUpdate(const Form& form) {
+  bool CheckRepeatedUpdate(const Form& form) {
     const auto chain = UpdateChain(form);
     for (size_t i = 0; i < chain.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
@@ -287,9 +287,10 @@ class Verifier {
         Error(Kind::kConsistency, chain[i]->span,
               "'" + chain[i]->name + "' stands twice in the update")
             .With({chain[j]->span, "also here"});
-        return;
+        return false;
       }
     }
+    return true;
   }
 
   void CheckSample() {
