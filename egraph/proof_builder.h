@@ -5,6 +5,7 @@
 // the latest, to write the steps down, when all that it needs has been written.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "egraph/egraph.h"
+#include "egraph/extract/time_limit.h"
 #include "egraph/proof.h"
 #include "egraph/proof_index.h"
 #include "egraph/term_bank.h"
@@ -25,8 +27,14 @@ class ProofBuilder {
  public:
   using Ref = Proof::Ref;  // a step, kNone where the two sides are the same term
 
-  ProofBuilder(const EGraph& graph, TermBank& bank, ProofIndex& index, ProofIndex::Way way)
-      : graph_(graph), log_(*graph.proof_log()), bank_(bank), index_(index), way_(way) {}
+  ProofBuilder(const EGraph& graph, TermBank& bank, ProofIndex& index, ProofIndex::Way way,
+               TimeLimit limit = {})
+      : graph_(graph),
+        log_(*graph.proof_log()),
+        bank_(bank),
+        index_(index),
+        way_(way),
+        time_(limit) {}
 
   // `goals(builder)` proves what is wanted by the calls below and gives the steps; it is called
   // twice and must do the same both times. Nothing when it fails.
@@ -111,6 +119,8 @@ class ProofBuilder {
   TermBank& bank_;
   ProofIndex& index_;
   const ProofIndex::Way way_;
+  const TimeLimit time_;
+  uint32_t derived_ = 0;
   bool collecting_ = true;
   bool failed_ = false;
   std::string gap_;
@@ -120,7 +130,9 @@ class ProofBuilder {
   std::vector<uint32_t> collected_;  // times, latest first
   absl::flat_hash_map<uint32_t, Ref> events_;
   std::vector<Draft> drafts_;
-  absl::flat_hash_map<std::vector<uint32_t>, uint32_t> by_claim_;
+  // Steps by what they claim: equalities by sort and sides, facts by all that they say.
+  absl::flat_hash_map<std::array<uint32_t, 3>, uint32_t> by_equality_;
+  absl::flat_hash_map<std::vector<uint32_t>, uint32_t> by_fact_;
   std::map<uint32_t, Applied> applied_;  // by application of the log
   std::optional<absl::flat_hash_map<uint32_t, std::vector<Value>>> reads_;  // by application
 };

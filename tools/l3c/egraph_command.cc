@@ -41,11 +41,23 @@ Json PrintedAsJson(const egraph::Printed& printed) {
     case Kind::kStatistics:
       return {{"event", "statistics"}, {"text", printed.text}};
     case Kind::kProof:
-      return {{"event", "proof"}, {"proof", Json::parse(printed.json)}, {"text", printed.text}};
     case Kind::kWhyNot:
-      return {{"event", "why_not"}, {"why_not", Json::parse(printed.json)}, {"text", printed.text}};
+      break;  // PrintAsLine()
   }
   return {};
+}
+
+void PrintAsLine(const egraph::Printed& printed) {
+  using Kind = egraph::Printed::Kind;
+  if (printed.kind != Kind::kProof && printed.kind != Kind::kWhyNot) {
+    PrintJsonLine(PrintedAsJson(printed));
+    return;
+  }
+  // What is JSON already may be long, and is put into the line as it is.
+  const std::string name = printed.kind == Kind::kProof ? "proof" : "why_not";
+  const std::string text = Json(printed.text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::cout << "{\"event\":\"" << name << "\",\"" << name << "\":" << printed.json
+            << ",\"text\":" << text << "}\n";
 }
 
 void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& result) {
@@ -65,7 +77,7 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
 void PrintResult(const egraph::ProgramResult& result, bool json) {
   for (const egraph::Printed& printed : result.printed) {
     if (json) {
-      PrintJsonLine(PrintedAsJson(printed));
+      PrintAsLine(printed);
     } else {
       std::cout << printed.text;
     }
@@ -129,6 +141,7 @@ int EGraphRun(const Options& options) {
   budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
   budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
   program.prove_checks = options.proofs;
+  program.json = options.json;
   if (options.proofs) graph.EnableProofs({.redundant = true});
   egraph::ProgramResult result = egraph::LoadProgram(graph, *text, options.file, program);
   PrintResult(result, options.json);
