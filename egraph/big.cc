@@ -45,14 +45,17 @@ std::optional<int64_t> ToI64(const mpz_class& z) {
   return static_cast<int64_t>(z < 0 ? 0 - magnitude : magnitude);
 }
 
-// A fraction of `sort`: BigRat, or Rational, whose numerator and denominator are i64.
+// Whether a fraction in lowest terms is one of `sort`: BigRat, or Rational, whose numerator and
+// denominator are i64.
+bool FitsFraction(SortId sort, const mpq_class& q) {
+  if (sort == kRational) return ToI64(q.get_num()) && ToI64(q.get_den());
+  return Bits(q.get_num()) <= kMaxBigBits && Bits(q.get_den()) <= kMaxBigBits;
+}
+
 Result Intern(EGraph& e, SortId sort, OptRat q) {
   if (!q) return std::nullopt;
   q->canonicalize();
-  const bool fits = sort == kRational
-                        ? ToI64(q->get_num()) && ToI64(q->get_den())
-                        : Bits(q->get_num()) <= kMaxBigBits && Bits(q->get_den()) <= kMaxBigBits;
-  if (!fits || e.PoolIsFull()) return std::nullopt;
+  if (!FitsFraction(sort, *q) || e.PoolIsFull()) return std::nullopt;
   return e.String(q->get_str(10));
 }
 
@@ -268,6 +271,21 @@ void RegisterBigPrimitives(EGraph& g) {
   Comparison(g, ">", [](const auto& a, const auto& b) { return a > b; });
   Comparison(g, "<=", [](const auto& a, const auto& b) { return a <= b; });
   Comparison(g, ">=", [](const auto& a, const auto& b) { return a >= b; });
+}
+
+bool IsBigText(SortId sort, std::string_view text) {
+  if (sort != kBigInt && sort != kBigRat && sort != kRational) return false;
+  const std::string given(text);
+  // Reading is lenient and a denominator may be 0, so what was read must come out as it went in.
+  if (given.find_first_not_of("-0123456789/") != std::string::npos) return false;
+  if (sort == kBigInt) {
+    mpz_class z;
+    return z.set_str(given, 10) == 0 && Bits(z) <= kMaxBigBits && z.get_str(10) == given;
+  }
+  mpq_class q;
+  if (q.set_str(given, 10) != 0 || q.get_den() == 0) return false;
+  q.canonicalize();
+  return FitsFraction(sort, q) && q.get_str(10) == given;
 }
 
 std::string DescribeBig(const EGraph& graph, SortId sort, Value value) {

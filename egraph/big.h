@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "egraph/ids.h"
 
@@ -18,6 +19,8 @@ class EGraph;
 inline constexpr size_t kMaxBigBits = size_t{1} << 20;
 
 void RegisterBigPrimitives(EGraph& graph);
+// Whether a value of this sort is kept as just this text; false for all other sorts.
+bool IsBigText(SortId sort, std::string_view text);
 // As an expression that gives the value: (from-string "12"), (bigrat (from-string "3") …),
 // (rational 3 4).
 std::string DescribeBig(const EGraph& graph, SortId sort, Value value);

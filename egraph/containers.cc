@@ -3,14 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "egraph/hash.h"
+
 namespace l3c::egraph {
 
 namespace {
 
 uint32_t HashElements(SortId sort, std::span<const Value> elements) {
-  uint64_t h = sort.index;
-  for (Value v : elements) h = (h ^ v.bits) * 0x9e3779b97f4a7c15u ^ (h >> 29);
-  return static_cast<uint32_t>(h ^ (h >> 32));
+  uint64_t h = Mix(0, sort.index);
+  for (Value v : elements) h = Mix(h, v.bits);
+  return Fold(h);
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ Value ContainerPool::Intern(SortId sort, std::span<const Value> elements, uint32
 }
 
 void ContainerPool::Fill(size_t slots) {
-  slots_.assign(slots, 0);
+  slots_ = std::vector<uint32_t>(slots, 0);  // with no more room than that
   const size_t mask = slots_.size() - 1;
   for (uint32_t e = 0; e < entries_.size(); ++e) {
     size_t slot = entries_[e].hash & mask;
@@ -120,14 +122,14 @@ void ContainerPool::Rewind(const Mark& mark) {
   const size_t mask = slots_.size() - 1;
   if (slots_.size() == mark.slots) {
     // The latest entry was the last to enter a run of full slots: none behind it moves up.
-    for (size_t e = entries_.size(); e-- > mark.entries;) {
+    for (size_t e = entries_.size(); e-- > mark.entries.size;) {
       size_t slot = entries_[e].hash & mask;
       while (slots_[slot] != e + 1) slot = (slot + 1) & mask;
       slots_[slot] = 0;
     }
   }
-  entries_.resize(mark.entries);
-  elements_.resize(mark.elements);
+  mark.entries.CutBack(&entries_);
+  mark.elements.CutBack(&elements_);
   if (slots_.size() != mark.slots) Fill(mark.slots);
 }
 

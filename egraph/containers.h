@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "egraph/ids.h"
+#include "egraph/pages.h"
 
 namespace l3c::egraph {
 
@@ -69,9 +70,10 @@ class ContainerPool {
   // Takes back what has been interned since mark(). What SetCanonical() stored may name such
   // values: `now` must be another one from then on.
   struct Mark {
-    size_t entries, elements, slots;
+    VectorMark entries, elements;
+    size_t slots;
   };
-  Mark mark() const { return {entries_.size(), elements_.size(), slots_.size()}; }
+  Mark mark() const { return {VectorMark(entries_), VectorMark(elements_), slots_.size()}; }
   void Rewind(const Mark& mark);
   size_t Bytes() const {
     return entries_.capacity() * sizeof(Entry) + elements_.capacity() * sizeof(Value) +

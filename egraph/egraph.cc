@@ -6,8 +6,6 @@
 #include <cmath>
 
 #include "egraph/big.h"
-#include "egraph/f64_text.h"
-#include "egraph/utf8.h"
 
 namespace l3c::egraph {
 namespace {
@@ -15,43 +13,6 @@ namespace {
 // Integers of 31 bits stand in the value itself (low bit 0), larger ones in a pool (low bit 1).
 constexpr int64_t kMaxInlineInt = (int64_t{1} << 30) - 1;
 constexpr int64_t kMinInlineInt = -(int64_t{1} << 30);
-
-// One level of a value as text, but for containers whose elements are written out: these may share
-// what they hold many times over, so no more is added than `max_bytes` and one literal.
-void AppendValue(const EGraph& graph, SortId sort, Value v, size_t max_bytes, std::string* text) {
-  const Sort& s = graph.sort(sort);
-  if (!s.is_container()) {
-    *text += graph.DescribeValue(sort, v);
-    return;
-  }
-  *text += "(" + std::string(ContainerConstructor(s.container));
-  const std::span<const Value> elements = graph.Elements(v);
-  for (size_t i = 0; i < elements.size(); ++i) {
-    if (text->size() > max_bytes) {
-      *text += " …";
-      break;
-    }
-    const SortId element = graph.ElementSort(sort, elements, i);
-    if (element == kUnit && s.container == ContainerKind::kFn) continue;
-    *text += ' ';
-    AppendValue(graph, element, elements[i], max_bytes, text);
-  }
-  *text += ')';
-}
-
-// Of a value, or of a row of a function, in a message.
-constexpr size_t kMaxShown = 200;
-
-std::string Shown(const std::string& text) {
-  const std::string_view shown = WholeCharacters(text, kMaxShown);
-  return std::string(shown) + (shown.size() < text.size() ? "…" : "");
-}
-
-std::string ShownValue(const EGraph& graph, SortId sort, Value v) {
-  std::string text;
-  AppendValue(graph, sort, v, kMaxShown, &text);
-  return Shown(text);
-}
 
 }  // namespace
 
@@ -435,10 +396,7 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
         proof_log_->AddUnion(old_value, new_value, /*joined=*/true);
       return Find(old_value);
     case Merge::Kind::kAssertEqual: {
-      const Table& table = tables_[id.index];
-      Fail("conflicting values for " + DescribeRow(id, row) + ": " +
-           ShownValue(*this, sort, old_value) + " from " + DescribeRule(table.Provenance(row)) +
-           ", " + ShownValue(*this, sort, new_value) + " from " + DescribeRule(rule));
+      Fail("conflicting values for " + DescribeConflict(id, row, old_value, new_value, rule));
       return std::nullopt;
     }
     case Merge::Kind::kMin:
@@ -452,11 +410,17 @@ std::optional<Value> EGraph::MergedValue(FunctionId id, uint32_t row, Value old_
     case Merge::Kind::kAnd:
       return Bool(AsBool(old_value) && AsBool(new_value));
     case Merge::Kind::kCustom: {
+      const bool had_failed = failure_.has_value();
       std::optional<Value> merged = f.merge.fn()(*this, old_value, new_value);
       if (!merged) {
-        Fail("the merge of " + DescribeRow(id, row) + " gives nothing for " +
-             ShownValue(*this, sort, old_value) + " and " + ShownValue(*this, sort, new_value) +
-             ", the latter from " + DescribeRule(rule));
+        // What the merge says of itself knows neither the row nor the first of the two rules.
+        std::string why;
+        if (!had_failed && failure_) {
+          why = ": " + *failure_;
+          failure_.reset();
+        }
+        Fail("the merge gives nothing for " +
+             DescribeConflict(id, row, old_value, new_value, rule) + why);
       }
       return merged;
     }
@@ -636,9 +600,8 @@ size_t EGraph::ClassCount() const {
 }
 
 size_t EGraph::Bytes() const {
-  size_t bytes = union_find_.Bytes() + class_sorts_.Bytes() +
-                 unions_.Bytes() + containers_.Bytes() +
-                 dirty_classes_.capacity() * sizeof(uint32_t) + string_bytes_;
+  size_t bytes = union_find_.Bytes() + class_sorts_.Bytes() + unions_.Bytes() +
+                 containers_.Bytes() + dirty_classes_.capacity() * sizeof(uint32_t) + string_bytes_;
   if (proof_log_) bytes += proof_log_->Bytes();
   bytes += large_ints_.capacity() * 3 * sizeof(int64_t) + floats_.capacity() * 3 * sizeof(double);
   for (const Table& table : tables_) bytes += table.Bytes();
@@ -662,45 +625,6 @@ std::vector<RuleId> EGraph::RulesOf(Value class_id) const {
   std::sort(rules.begin(), rules.end());
   rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
   return rules;
-}
-
-std::string EGraph::DescribeValue(SortId sort, Value v) const {
-  if (sort == kUnit) return "()";
-  if (sort == kBool) return AsBool(v) ? "true" : "false";
-  if (sort == kI64) return std::to_string(AsI64(v));
-  if (sort == kF64) return F64Literal(AsF64(v));
-  if (sort == kString) {
-    std::string text = "\"";
-    for (char c : AsString(v)) {
-      if (c == '"' || c == '\\') text += '\\';
-      text += c;
-    }
-    return text + '"';
-  }
-  if (sort == kBigInt || sort == kBigRat || sort == kRational) return DescribeBig(*this, sort, v);
-  const Sort& s = sorts_[sort.index];
-  if (!s.is_container()) return "c" + std::to_string(Find(v).bits);
-  constexpr size_t kMaxText = size_t{64} << 20;
-  std::string text;
-  AppendValue(*this, sort, v, kMaxText, &text);
-  return text;
-}
-
-std::string EGraph::DescribeRow(FunctionId id, uint32_t row) const {
-  const Function& f = functions_[id.index];
-  std::string text = "(" + f.name;
-  for (uint32_t i = 0; i < f.inputs.size(); ++i) {
-    text += ' ';
-    AppendValue(*this, f.inputs[i], Value{tables_[id.index].Get(row, i)}, kMaxShown, &text);
-  }
-  return Shown(text + ')');
-}
-
-std::string EGraph::DescribeRule(RuleId id) const {
-  if (id == kInitial) return "the input";
-  if (id == kCongruence) return "congruence";
-  const Rule& r = rule(id);
-  return "rule '" + r.name + "' (" + r.file + ":" + std::to_string(r.line) + ")";
 }
 
 void EGraph::Fail(std::string message) {

@@ -55,7 +55,8 @@ class EGraph;
 class SearchCache;  // search.h
 class WorkerPool;   // worker_pool.h
 
-// What searches keep from run to run: plans, indexes, threads. A copy of a graph starts without.
+// What searches keep from run to run: plans, indexes, threads. Plans decide in which order matches
+// are found, so a copy of a graph has them as well.
 class SearchCacheHolder {
  public:
   SearchCacheHolder();
@@ -66,8 +67,13 @@ class SearchCacheHolder {
   SearchCacheHolder& operator=(SearchCacheHolder&&) noexcept;
 
   SearchCache& Get();
-  // Needed when rules or functions are taken away and their ids used again.
+  // Forgets everything.
   void Drop();
+  // What is there now, to be brought back by Restore(). Plans and indexes are shared until one of
+  // the two changes them: both are for the same thread.
+  SearchCacheHolder Save() const;
+  void Restore(SearchCacheHolder saved);
+  void ForgetSaved();  // nothing that was saved will be restored any more
   size_t Bytes() const;
 
  private:
@@ -283,8 +289,10 @@ class EGraph {
   bool Union(Value a, Value b);
   SortId ClassSort(Value class_id) const { return SortId{class_sorts_[class_id.bits]}; }
   // Restores congruence and canonical rows after unions; runs do it after every step. False when
-  // the graph has failed (see failure()). With a pool, its threads share the work in large tables;
-  // what comes out is the same.
+  // the graph has failed (see failure()): what is left then is done by the next call after
+  // ClearFailure(). Each call that fails has settled the conflict that it names, so that calling
+  // it again comes to an end. With a pool, its threads share the work in large tables; what comes
+  // out is the same.
   bool Rebuild(WorkerPool* pool = nullptr);
   bool NeedsRebuild() const { return !dirty_classes_.empty() || !deferred_unions_.empty(); }
   // From now on unions wait for the next Rebuild(), and those of its rounds for the next round:
@@ -354,8 +362,9 @@ class EGraph {
   bool in_action() const { return in_action_; }
   std::span<const UnionRecord> unions() const { return {unions_.begin(), unions_.end()}; }
   // From here on, what is needed to explain equalities and facts (explain.h) is written down. The
-  // graph must be empty. It comes to hold the same classes and rows as without proofs, but new
-  // classes may be numbered otherwise: without proofs, matches are applied in blocks.
+  // graph must be empty. A Pop() to a Push() before this switches it off again. It comes to hold
+  // the same classes and rows as without proofs, but new classes may be numbered otherwise: without
+  // proofs, matches are applied in blocks.
   void EnableProofs(ProofOptions options = {});
   // Null unless enabled.
   ProofLog* proof_log() const { return proof_log_.get(); }
@@ -412,7 +421,9 @@ class EGraph {
   void RemoveRow(FunctionId f, uint32_t row);
   void SubsumeRow(FunctionId f, uint32_t row);
   Value CanonicalContainer(SortId sort, Value v) const;
-  std::string DescribeRow(FunctionId f, uint32_t row) const;
+  // "(f x): OLD from RULE, NEW from RULE", all of them terms.
+  std::string DescribeConflict(FunctionId f, uint32_t row, Value old_value, Value new_value,
+                               RuleId rule) const;
   void RebuildRow(FunctionId f, uint32_t row);
   // What a rebuild looks at in the rows of a table.
   struct RebuildPlan {
@@ -483,10 +494,13 @@ class EGraph {
   // What was there at each Push(), and what has been overwritten since the first.
   struct Level {
     size_t sorts, functions, primitives, rulesets, rules;
-    size_t large_ints, floats, strings, string_bytes;
+    VectorMark large_ints, floats;
+    size_t strings, string_bytes;
     ContainerPool::Mark containers;
-    size_t classes, classes_capacity, unions, unions_capacity;
+    size_t classes, classes_capacity;
+    VectorMark unions;
     std::vector<uint32_t> dirty_classes;
+    size_t dirty_capacity;
     bool defer_unions;
     std::vector<UnionRecord> deferred_unions;
     size_t live_rows;
@@ -497,6 +511,7 @@ class EGraph {
     Numerics numerics;
     std::optional<std::string> failure;
     std::optional<ProofLog::Mark> proof_log;
+    SearchCacheHolder search_cache;
     size_t globals, hidden;  // overwritten so far
   };
   std::vector<Level> levels_;

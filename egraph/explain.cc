@@ -8,6 +8,9 @@
 namespace l3c::egraph {
 namespace {
 
+// A proof with more steps is not made again along other ways.
+constexpr size_t kMaxShortened = 100'000;
+
 const EGraph& Rebuilt(EGraph& graph) {
   graph.Rebuild();
   return graph;
@@ -15,7 +18,8 @@ const EGraph& Rebuilt(EGraph& graph) {
 
 }  // namespace
 
-Explainer::Explainer(EGraph& graph) : graph_(graph), bank_(Rebuilt(graph)), index_(graph, bank_) {}
+Explainer::Explainer(EGraph& graph, TimeLimit limit)
+    : graph_(graph), limit_(limit), bank_(Rebuilt(graph)), index_(graph, bank_, limit) {}
 
 // The proof along the unions that joined classes, or, where redundant ones are known, the shortest
 // of several.
@@ -23,16 +27,20 @@ template <typename Goals>
 std::optional<Proof> Explainer::Prove(Goals&& goals) {
   gap_.clear();
   using Way = ProofIndex::Way;
-  ProofBuilder builder(graph_, bank_, index_, Way::kJoining);
+  if (!index_.complete()) {
+    gap_ = "the time limit passed before the log had been read";
+    return std::nullopt;
+  }
+  ProofBuilder builder(graph_, bank_, index_, Way::kJoining, limit_);
   std::optional<Proof> proof = builder.Build(goals);
   if (!proof) {
     gap_ = builder.gap();
     return std::nullopt;
   }
   const size_t first = proof->steps.size();
-  if (graph_.proof_log()->options().redundant) {
+  if (graph_.proof_log()->options().redundant && first <= kMaxShortened) {
     for (const Way way : {Way::kFewest, Way::kFewCongruences, Way::kEarly}) {
-      ProofBuilder other(graph_, bank_, index_, way);
+      ProofBuilder other(graph_, bank_, index_, way, limit_);
       std::optional<Proof> shorter = other.Build(goals);
       if (shorter && shorter->steps.size() < proof->steps.size()) proof = std::move(shorter);
     }
@@ -54,8 +62,6 @@ std::optional<Proof> Explainer::Explain(Value a, Value b) {
     return std::vector{x == y ? p.There(x, now) : p.Equal(sort, x, y, now)};
   });
 }
-
-std::optional<Proof> Explainer::ExplainTerm(Value class_id) { return Explain(class_id, class_id); }
 
 std::optional<Proof> Explainer::ExplainMatch(const Query& query, std::span<const Value> slots) {
   const uint32_t now = graph_.proof_log()->now();

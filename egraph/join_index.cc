@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "egraph/hash.h"
+
 namespace l3c::egraph {
 namespace {
 
@@ -12,11 +14,6 @@ constexpr size_t kMaxKept = 4;
 constexpr uint32_t kMaxTail = 64;
 // Dense keys: an array of at most so many places a row.
 constexpr uint64_t kMaxPlaces = 4;
-
-inline uint64_t Mix(uint64_t hash, uint32_t x) {
-  return (std::rotl(hash, 23) ^ x) * 0x9e3779b97f4a7c15u;
-}
-inline uint32_t Fold(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
 // Where there is too little room, small arrays get twice what is needed, for soon they need it;
 // large ones just that. What was in there is not copied.
@@ -65,15 +62,16 @@ bool JoinIndex::SameKey(const Table& table, uint32_t a, uint32_t b) const {
   return true;
 }
 
+bool JoinIndex::ManyDead(const Table& table) const {
+  return uint64_t{table.retired() - retired_} * 8 > sorted_rows_ + uint64_t{kMaxTail};
+}
+
 void JoinIndex::Refresh(const Table& table) {
   const uint32_t rows = table.row_count();
   const bool renumbered = layout_ != table.layout();
   const uint32_t fresh = rows - (renumbered ? 0 : sorted_rows_);
   const uint32_t sorted = renumbered ? 0 : sorted_rows_;
-  // Many dead entries cost as much as many chains.
-  const bool many_dead =
-      !renumbered && uint64_t{table.retired() - retired_} * 8 > sorted_rows_ + uint64_t{kMaxTail};
-  if (fresh > std::max(kMaxTail, sorted / 2) || many_dead) {
+  if (fresh > std::max(kMaxTail, sorted / 2) || (!renumbered && ManyDead(table))) {
     Sort(table);
     return;
   }

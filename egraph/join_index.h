@@ -29,6 +29,10 @@ class JoinIndex {
   uint64_t mask() const { return mask_; }
   // Brings it up to date with the table; the same one at every call.
   void Refresh(const Table& table);
+  // Whether Refresh() would change nothing.
+  bool IsCurrent(const Table& table) const {
+    return layout_ == table.layout() && indexed_ == table.row_count() && !ManyDead(table);
+  }
   // Whether entries may name rows that died or were subsumed, so that each must be looked at.
   bool MayBeStale(const Table& table) const { return table.retired() != retired_; }
 
@@ -63,6 +67,8 @@ class JoinIndex {
     uint32_t newest = kEnd;
     uint32_t rows = 0;
   };
+  // Whether dead entries cost as much as many chains would.
+  bool ManyDead(const Table& table) const;
   uint32_t HashOf(const Table& table, uint32_t row) const;
   bool HasKey(const Table& table, uint32_t row, const uint32_t* key) const;
   bool SameKey(const Table& table, uint32_t a, uint32_t b) const;

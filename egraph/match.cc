@@ -1,7 +1,9 @@
 #include "egraph/match.h"
 
 #include <algorithm>
-#include <bit>
+#include <utility>
+
+#include "egraph/hash.h"
 
 namespace l3c::egraph {
 namespace {
@@ -9,8 +11,6 @@ namespace {
 // Costly limits (bytes, clock) are looked at once in this many matches, and in this many rows.
 constexpr uint64_t kMatchesPerLook = 256;
 constexpr uint64_t kWorkPerLook = 1 << 14;
-
-uint64_t Mix(uint64_t hash, uint64_t x) { return (std::rotl(hash, 23) ^ x) * 0x9e3779b97f4a7c15u; }
 
 bool SameOperand(const Operand& a, const Operand& b) {
   return a.is_constant == b.is_constant && a.bits == b.bits;
@@ -29,6 +29,12 @@ void JoinForest::Clear() {
   checks_.clear();
   outputs_.clear();
   slot_count_ = 0;
+}
+
+size_t JoinForest::Bytes() const {
+  return nodes_.size() * sizeof(Node) + leaves_.size() * (sizeof(Leaf) + sizeof(uint32_t)) +
+         trees_.size() * sizeof(Tree) + keys_.size() * sizeof(Operand) +
+         checks_.size() * sizeof(Check) + outputs_.size() * sizeof(Operand);
 }
 
 uint64_t JoinForest::Hash(const Node& node) const {
@@ -200,13 +206,14 @@ uint32_t JoinForest::Add(const EGraph& graph, JoinIndexes& indexes, const Query&
 // --- The meter
 
 uint64_t SearchMeter::Add(uint64_t matches, uint64_t bytes, uint64_t work) {
-  work_.fetch_add(work, std::memory_order_relaxed);
   const uint64_t all = matches_.fetch_add(matches, std::memory_order_relaxed) + matches;
   const uint64_t all_bytes = bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
-  if (all > max_matches_) StopFor(Stop::kMatches);
-  if (all_bytes > max_bytes_) StopFor(Stop::kBytes);
-  if (deadline_ && Clock::now() > *deadline_) StopFor(Stop::kTime);
-  return all > max_matches_ ? 0 : max_matches_ - all;
+  const uint64_t all_work = work_.fetch_add(work, std::memory_order_relaxed) + work;
+  if (all > limits_.matches) StopFor(Stop::kMatches);
+  if (all_bytes > limits_.bytes) StopFor(Stop::kBytes);
+  if (all_work > limits_.work) StopFor(Stop::kWork);
+  if (limits_.deadline && Clock::now() > *limits_.deadline) StopFor(Stop::kTime);
+  return all > limits_.matches ? 0 : limits_.matches - all;
 }
 
 // --- Running a tree
@@ -220,7 +227,8 @@ JoinRun::JoinRun(EGraph& graph, const JoinForest& forest, SearchMeter& meter, Ma
       see_subsumed_(see_subsumed),
       slots_(forest.slot_count(), Value::kNone),
       closed_nodes_(forest.node_count(), 0),
-      closed_leaves_(forest.leaf_count(), 0) {}
+      closed_leaves_(forest.leaf_count(), 0),
+      node_work_(forest.node_count(), 0) {}
 
 bool JoinRun::Run(const JoinForest::Tree& tree, uint32_t from, uint32_t to,
                   std::span<MatchBuffer> found) {
@@ -239,8 +247,7 @@ bool JoinRun::Run(const JoinForest::Tree& tree, uint32_t from, uint32_t to,
 }
 
 bool JoinRun::Flush() {
-  allowed_ = meter_.Add(matches_, bytes_, work_ - metered_);
-  metered_ = work_;
+  allowed_ = meter_.Add(matches_, bytes_, work_ - std::exchange(added_work_, work_));
   matches_ = bytes_ = 0;
   return meter_.stopped() == SearchMeter::Stop::kNone;
 }
@@ -264,11 +271,11 @@ bool JoinRun::Execute(uint32_t number) {
     case Node::Kind::kScanBack:
       return ExecuteScan(number, node.from, node.to);
     case Node::Kind::kLookup:
-      return ExecuteLookup(node, key);
+      return ExecuteLookup(number, key);
     case Node::Kind::kProbe:
       return ExecuteProbe(number, key);
     case Node::Kind::kPrimitive:
-      return ExecutePrimitive(node, key);
+      return ExecutePrimitive(number, key);
   }
   return true;
 }
@@ -290,7 +297,7 @@ bool JoinRun::ExecuteScan(uint32_t number, uint32_t from, uint32_t to) {
   const bool back = node.kind == Node::Kind::kScanBack;
   for (uint32_t i = from; i < to; ++i) {
     const uint32_t row = back ? from + (to - 1 - i) : i;
-    ++work_;
+    CountWork(number);
     if (!Visible(*node.table, row) || !Accept(node, row)) continue;
     if (!Descend(node)) return false;
     if (any_closed_ && closed_nodes_[number] != 0) return true;
@@ -298,8 +305,9 @@ bool JoinRun::ExecuteScan(uint32_t number, uint32_t from, uint32_t to) {
   return true;
 }
 
-bool JoinRun::ExecuteLookup(const Node& node, const uint32_t* key) {
-  ++work_;
+bool JoinRun::ExecuteLookup(uint32_t number, const uint32_t* key) {
+  const Node& node = forest_.node(number);
+  CountWork(number);
   const uint32_t row = node.table->Find(key);
   if (row == Table::kNoRow || row < node.from || row >= node.to) return true;
   return !Visible(*node.table, row) || !Accept(node, row) || Descend(node);
@@ -312,7 +320,7 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
   const JoinIndex& index = *node.index;
   for (uint32_t row = index.Newest(table, key); row != JoinIndex::kEnd; row = index.Next(row)) {
     if (row < node.from) return true;
-    ++work_;
+    CountWork(number);
     if (row >= node.to || !Visible(table, row) || !Accept(node, row)) continue;
     if (!Descend(node)) return false;
     if (any_closed_ && closed_nodes_[number] != 0) return true;
@@ -323,7 +331,7 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
   for (uint32_t i = 0; i < run.count; ++i, entry += width) {
     const uint32_t row = *entry & ~JoinIndex::kSubsumedBit;
     if (row < node.from) break;
-    ++work_;
+    CountWork(number);
     if (row >= node.to) continue;
     if (node.check_rows ? !Visible(table, row)
                         : (*entry & JoinIndex::kSubsumedBit) != 0 && !see_subsumed_) {
@@ -336,8 +344,9 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
   return true;
 }
 
-bool JoinRun::ExecutePrimitive(const Node& node, const uint32_t* key) {
-  ++work_;
+bool JoinRun::ExecutePrimitive(uint32_t number, const uint32_t* key) {
+  const Node& node = forest_.node(number);
+  CountWork(number);
   Value args[EGraph::kMaxArity + 1];
   for (uint32_t i = 0; i < node.key_count; ++i) args[i] = Value{key[i]};
   const std::optional<Value> result = (*node.fn)(graph_, std::span(args, node.key_count));

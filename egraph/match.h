@@ -71,6 +71,7 @@ class JoinForest {
   };
 
   void Clear();
+  size_t Bytes() const;  // of what has been added
   // Adds a part of a query; `rows` by atom, `outputs` are the slots whose values a match consists
   // of. Returns the leaf.
   uint32_t Add(const EGraph& graph, JoinIndexes& indexes, const Query& query, const JoinPlan& plan,
@@ -104,26 +105,28 @@ class JoinForest {
 class SearchMeter {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class Stop : uint8_t { kNone, kMatches, kBytes, kTime };
+  enum class Stop : uint8_t { kNone, kMatches, kBytes, kWork, kTime };
+  struct Limits {
+    uint64_t matches = JoinForest::kNoLimit;
+    uint64_t bytes = JoinForest::kNoLimit;
+    uint64_t work = JoinForest::kNoLimit;
+    std::optional<Clock::time_point> deadline;
+  };
 
-  SearchMeter(uint64_t max_matches, uint64_t max_bytes, std::optional<Clock::time_point> deadline)
-      : max_matches_(max_matches), max_bytes_(max_bytes), deadline_(deadline) {}
+  explicit SearchMeter(const Limits& limits) : limits_(limits) {}
 
-  // Matches and bytes found, and rows and keys looked at, since the last call. Returns how many
-  // more matches may come.
+  // What has been found, and the work done for it, since the last call. Returns how many more
+  // matches may come.
   uint64_t Add(uint64_t matches, uint64_t bytes, uint64_t work);
+  uint64_t work() const { return work_.load(std::memory_order_relaxed); }
   void StopFor(Stop reason) {
     Stop none = Stop::kNone;
     stop_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
   }
   Stop stopped() const { return stop_.load(std::memory_order_relaxed); }
-  uint64_t matches() const { return matches_.load(std::memory_order_relaxed); }
-  uint64_t work() const { return work_.load(std::memory_order_relaxed); }
 
  private:
-  const uint64_t max_matches_;
-  const uint64_t max_bytes_;
-  const std::optional<Clock::time_point> deadline_;
+  const Limits limits_;
   std::atomic<uint64_t> matches_ = 0;
   std::atomic<uint64_t> bytes_ = 0;
   std::atomic<uint64_t> work_ = 0;
@@ -140,6 +143,8 @@ class JoinRun {
   // Runs a tree on rows [from, to) of its root. `found` has a buffer for every leaf of the tree, to
   // which the matches are appended. False when the meter stopped it.
   bool Run(const JoinForest::Tree& tree, uint32_t from, uint32_t to, std::span<MatchBuffer> found);
+  // By node of the forest: the rows looked at, or calls of a primitive, so far.
+  const std::vector<uint64_t>& node_work() const { return node_work_; }
 
  private:
   using Node = JoinForest::Node;
@@ -148,8 +153,13 @@ class JoinRun {
   bool Descend(const Node& node);
   bool ExecuteScan(uint32_t number, uint32_t from, uint32_t to);
   bool ExecuteProbe(uint32_t number, const uint32_t* key);
-  bool ExecuteLookup(const Node& node, const uint32_t* key);
-  bool ExecutePrimitive(const Node& node, const uint32_t* key);
+  bool ExecuteLookup(uint32_t number, const uint32_t* key);
+  bool ExecutePrimitive(uint32_t number, const uint32_t* key);
+  // A row has been looked at, or a primitive called, at a node.
+  void CountWork(uint32_t number) {
+    ++work_;
+    ++node_work_[number];
+  }
   bool Visible(const Table& table, uint32_t row) const {
     return table.IsVisible(row) || (see_subsumed_ && table.IsLive(row));
   }
@@ -173,10 +183,11 @@ class JoinRun {
   bool any_closed_ = false;
   uint64_t matches_ = 0;  // since the last Flush()
   uint64_t bytes_ = 0;
-  uint64_t allowed_ = 0;    // matches until the limit
-  uint64_t work_ = 0;       // rows and keys looked at
-  uint64_t metered_ = 0;    // of them, what the meter knows
-  uint64_t next_look_ = 0;  // at the clock
+  uint64_t allowed_ = 0;  // matches until the limit
+  uint64_t work_ = 0;
+  uint64_t added_work_ = 0;  // what the meter knows of
+  uint64_t next_look_ = 0;   // at the clock
+  std::vector<uint64_t> node_work_;
 };
 
 }  // namespace l3c::egraph

@@ -6,13 +6,16 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace l3c::egraph {
 
@@ -186,6 +189,31 @@ class GrowingArray {
   T* data_ = nullptr;
   size_t size_ = 0;
   size_t capacity_ = 0;
+};
+
+// How long an array is and how much room it has, to be cut back to later. Byte budgets count room,
+// and shall end a run after an undo where they would have ended it before.
+struct VectorMark {
+  size_t size = 0;
+  size_t capacity = 0;
+
+  VectorMark() = default;
+  template <typename Array>
+  explicit VectorMark(const Array& values) : size(values.size()), capacity(values.capacity()) {}
+
+  template <typename T>
+  void CutBack(GrowingArray<T>* values) const {
+    values->Truncate(size, capacity);
+  }
+  template <typename T>
+  void CutBack(std::vector<T>* values) const {
+    values->erase(values->begin() + static_cast<ptrdiff_t>(size), values->end());
+    if (values->capacity() == capacity) return;
+    std::vector<T> shorter;
+    shorter.reserve(capacity);
+    std::move(values->begin(), values->end(), std::back_inserter(shorter));
+    *values = std::move(shorter);
+  }
 };
 
 }  // namespace l3c::egraph

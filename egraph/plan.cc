@@ -23,8 +23,13 @@ const JoinIndex& JoinIndexes::Get(FunctionId f, const Table& table, uint64_t mas
   auto it = std::find_if(indexes.begin(), indexes.end(),
                          [&](const auto& index) { return index->mask() == mask; });
   if (it == indexes.end()) {
-    indexes.push_back(std::make_unique<JoinIndex>(table.arguments() + 1, mask));
+    indexes.push_back(std::make_shared<JoinIndex>(table.arguments() + 1, mask));
     it = std::prev(indexes.end());
+  }
+  if ((*it)->IsCurrent(table)) return **it;
+  if (it->use_count() > 1) {
+    left_bytes_ += (*it)->Bytes();
+    *it = std::make_shared<JoinIndex>(**it);
   }
   (*it)->Refresh(table);
   return **it;
@@ -38,6 +43,12 @@ const JoinIndex* JoinIndexes::Best(FunctionId f, uint64_t mask) const {
     if (best == nullptr || index->RowsPerProbe() < best->RowsPerProbe()) best = index.get();
   }
   return best;
+}
+
+void JoinIndexes::Unshare() {
+  for (auto& indexes : by_function_) {
+    for (auto& index : indexes) index = std::make_shared<JoinIndex>(*index);
+  }
 }
 
 double JoinIndexes::Sampled(FunctionId f, const Table& table, uint32_t column) {
@@ -68,7 +79,7 @@ double JoinIndexes::Sampled(FunctionId f, const Table& table, uint32_t column) {
 }
 
 size_t JoinIndexes::Bytes() const {
-  size_t bytes = 0;
+  size_t bytes = left_bytes_;
   for (const auto& indexes : by_function_) {
     for (const auto& index : indexes) bytes += index->Bytes();
   }

@@ -5,7 +5,8 @@
 // else probed through an index (join_index.h). Primitives run as soon as their arguments are bound.
 // Planning is greedy: k atoms cost O(k²) estimates, never a search over orders.
 //
-// A plan is kept and used again until the tables have grown or shrunk by a factor of four.
+// A plan is kept and used again while the numbers of rows are much as they were: search.cc says how
+// much.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@
 
 namespace l3c::egraph {
 
-// The indexes that plans of one graph use.
+// The indexes that plans of one graph use. A copy shares them with the original; whoever has to
+// change one that is shared takes a copy of it first.
 class JoinIndexes {
  public:
   // The index on the columns in `mask`, up to date with `table`, which is that of `f`.
@@ -30,15 +32,20 @@ class JoinIndexes {
   // How many rows of the table have the value in `column` that a row of it has, averaged over rows,
   // from a sample of them; what RowsPerProbe() of an index would be, had it been built.
   double Sampled(FunctionId f, const Table& table, uint32_t column);
+  void Unshare();
+  // With those that only copies of this still have.
   size_t Bytes() const;
+  // There are no copies any more.
+  void ForgetCopies() { left_bytes_ = 0; }
 
  private:
   struct Sample {
     uint32_t rows = 0;  // of the table then; 0: there is none
     double rows_per_probe = 0;
   };
-  std::vector<std::vector<std::unique_ptr<JoinIndex>>> by_function_;
+  std::vector<std::vector<std::shared_ptr<JoinIndex>>> by_function_;
   std::vector<std::vector<Sample>> samples_;  // by function, by column
+  size_t left_bytes_ = 0;
 };
 
 // Which rows of a table an atom may match, by whether the rule has seen them.

@@ -40,6 +40,8 @@ struct ProgramOptions {
   // Where the graph keeps a log for proofs: every check that holds is proven too, and the proof
   // checked.
   bool prove_checks = false;
+  // Whether what is printed of proofs is wanted as JSON too.
+  bool json = false;
 };
 
 // What one command has printed.
@@ -58,7 +60,7 @@ struct Printed {
   std::string text;                                   // ends with a newline
   uint64_t cost = 0;                                  // kTerm
   std::vector<std::pair<std::string, size_t>> sizes;  // kSize (without a name), kSizes
-  std::string json;                                   // kProof, kWhyNot: the same as an object
+  std::string json;  // kProof, kWhyNot, under ProgramOptions::json: the same as an object
 };
 
 struct ProgramResult {

@@ -24,7 +24,8 @@ struct Proof {
     SortId sort;
     FunctionId function;         // kCall
     std::vector<uint32_t> args;  // kCall, kContainer: earlier terms
-    // kLiteral. Of Unit: an index that a function value captures; of BigInt and BigRat: the digits.
+    // kLiteral. Of Unit: an index that a function value captures; of BigInt, BigRat
+    // and Rational: as big.h keeps them.
     std::variant<int64_t, bool, double, std::string> literal;
     friend bool operator==(const Term&, const Term&) = default;
   };
@@ -57,11 +58,12 @@ struct Proof {
       kGivenTerm,  // put in by the caller: node, equation or fact `source` of the log
       kGivenEquality,
       kGivenFact,
-      kApply,       // what application `source` claims
-      kEqualArguments,  // the first premise with the arguments of its left side replaced by equal ones
-      kChain,       // a = b, b = c, … so a = z
-      kThere,       // t = t, because the premise speaks of t (on its right side if reversed)
-      kContainer,   // containers with equal elements
+      kApply,           // what application `source` claims
+      kEqualArguments,  // the first premise with the arguments of its left side replaced by equal
+                        // ones
+      kChain,           // a = b, b = c, … so a = z
+      kThere,           // t = t, because the premise speaks of t (on its right side if reversed)
+      kContainer,       // containers with equal elements
     };
     Kind kind = Kind::kApply;
     uint32_t lhs = 0;

@@ -10,8 +10,15 @@ using Kind = Proof::Step::Kind;
 
 constexpr uint32_t kMaxNested = 1000;
 
-std::vector<uint32_t> Key(const Claim& claim) {
-  std::vector<uint32_t> key{claim.function.index, claim.sort.index, claim.lhs.bits, claim.rhs.bits};
+// The records between two looks at the clock.
+constexpr uint32_t kDerivedPerLook = 256;
+
+std::array<uint32_t, 3> EqualityKey(const Claim& claim) {
+  return {claim.sort.index, claim.lhs.bits, claim.rhs.bits};
+}
+
+std::vector<uint32_t> FactKey(const Claim& claim) {
+  std::vector<uint32_t> key{claim.function.index, claim.rhs.bits};
   for (Value v : claim.args) key.push_back(v.bits);
   return key;
 }
@@ -53,6 +60,7 @@ ProofBuilder::Ref ProofBuilder::Event(uint32_t time) {
 
 ProofBuilder::Ref ProofBuilder::Derive(uint32_t time) {
   limit_ = time;
+  if (++derived_ % kDerivedPerLook == 0 && time_.Passed()) return Fail("the time limit passed");
   const auto find = [time](const auto& records) {
     const auto it = std::lower_bound(records.begin(), records.end(), time,
                                      [](const auto& r, uint32_t t) { return r.time < t; });
@@ -454,12 +462,17 @@ ProofBuilder::Ref ProofBuilder::Container(SortId sort, Value x, Value y, uint32_
 
 std::optional<ProofBuilder::Ref> ProofBuilder::Known(const Claim& claim) const {
   if (collecting_) return std::nullopt;
-  if (const auto it = by_claim_.find(Key(claim)); it != by_claim_.end())
+  if (claim.is_fact()) {
+    const auto it = by_fact_.find(FactKey(claim));
+    return it == by_fact_.end() ? std::nullopt : std::optional(Ref{it->second, false});
+  }
+  std::array<uint32_t, 3> key = EqualityKey(claim);
+  if (const auto it = by_equality_.find(key); it != by_equality_.end()) {
     return Ref{it->second, false};
-  if (claim.is_fact()) return std::nullopt;
-  const auto it = by_claim_.find(Key(Reversed(claim)));
-  if (it == by_claim_.end()) return std::nullopt;
-  return Ref{it->second, true};
+  }
+  std::swap(key[1], key[2]);
+  const auto it = by_equality_.find(key);
+  return it == by_equality_.end() ? std::nullopt : std::optional(Ref{it->second, true});
 }
 
 Value ProofBuilder::LeftOf(Ref r) const {
@@ -474,7 +487,11 @@ ProofBuilder::Ref ProofBuilder::Emit(Kind kind, Claim claim, std::vector<Ref> pr
   if (collecting_ || failed_) return Ref{0, false};
   if (const std::optional<Ref> known = Known(claim)) return *known;
   const auto step = static_cast<uint32_t>(drafts_.size());
-  by_claim_.emplace(Key(claim), step);
+  if (claim.is_fact()) {
+    by_fact_.emplace(FactKey(claim), step);
+  } else {
+    by_equality_.emplace(EqualityKey(claim), step);
+  }
   drafts_.push_back({kind, std::move(claim), source, std::move(premises)});
   return Ref{step, false};
 }
@@ -553,9 +570,9 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
 
   Proof proof;
   std::sort(used_applications.begin(), used_applications.end());
-  absl::flat_hash_map<std::vector<uint32_t>, uint32_t> terms;
-  const auto add = [&](Proof::Term term, std::vector<uint32_t> key) {
-    terms.emplace(std::move(key), static_cast<uint32_t>(proof.terms.size()));
+  absl::flat_hash_map<std::pair<uint32_t, uint32_t>, uint32_t> terms;  // by sort and value
+  absl::flat_hash_map<std::vector<uint32_t>, uint32_t> calls;  // of functions, by all they say
+  const auto add = [&](Proof::Term term) {
     proof.terms.push_back(std::move(term));
     return static_cast<uint32_t>(proof.terms.size() - 1);
   };
@@ -563,7 +580,7 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
     std::vector<std::pair<SortId, Value>> pending{{root_sort, root}};
     while (!pending.empty()) {
       const auto [sort, v] = pending.back();
-      const std::vector<uint32_t> key{sort.index, v.bits};
+      const std::pair key(sort.index, v.bits);
       if (terms.contains(key)) {
         pending.pop_back();
         continue;
@@ -583,7 +600,7 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
         } else {
           term.literal = bank_.terms().AsString(v);
         }
-        add(std::move(term), key);
+        terms.emplace(key, add(std::move(term)));
         pending.pop_back();
         continue;
       }
@@ -602,7 +619,7 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
         }
       }
       if (pending.size() != before) continue;
-      add(std::move(term), key);
+      terms.emplace(key, add(std::move(term)));
       pending.pop_back();
     }
     return terms.at({root_sort.index, root.bits});
@@ -612,13 +629,13 @@ std::optional<Proof> ProofBuilder::Finish(const std::vector<Ref>& wanted) {
     term.kind = Proof::Term::Kind::kCall;
     term.sort = claim.sort;
     term.function = claim.function;
-    std::vector<uint32_t> key{Value::kNone, claim.function.index};
+    std::vector<uint32_t> key{claim.function.index};
     for (size_t i = 0; i < claim.args.size(); ++i) {
       term.args.push_back(term_of(graph_.function(claim.function).inputs[i], claim.args[i]));
       key.push_back(term.args.back());
     }
-    const auto it = terms.find(key);
-    return it != terms.end() ? it->second : add(std::move(term), std::move(key));
+    if (const auto it = calls.find(key); it != calls.end()) return it->second;
+    return calls.emplace(std::move(key), add(std::move(term))).first->second;
   };
 
   std::vector<uint32_t> number(drafts_.size(), Proof::kNone);

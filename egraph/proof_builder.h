@@ -17,6 +17,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "egraph/egraph.h"
+#include "egraph/extract/time_limit.h"
 #include "egraph/proof.h"
 #include "egraph/proof_index.h"
 #include "egraph/term_bank.h"
@@ -27,8 +28,14 @@ class ProofBuilder {
  public:
   using Ref = Proof::Ref;  // a step, kNone where the two sides are the same term
 
-  ProofBuilder(const EGraph& graph, TermBank& bank, ProofIndex& index, ProofIndex::Way way)
-      : graph_(graph), log_(*graph.proof_log()), bank_(bank), index_(index), way_(way) {}
+  ProofBuilder(const EGraph& graph, TermBank& bank, ProofIndex& index, ProofIndex::Way way,
+               TimeLimit limit = {})
+      : graph_(graph),
+        log_(*graph.proof_log()),
+        bank_(bank),
+        index_(index),
+        way_(way),
+        time_(limit) {}
 
   // `goals(builder)` proves what is wanted by the calls below and gives the steps; it is called
   // twice and must do the same both times. Nothing when it fails.
@@ -113,6 +120,8 @@ class ProofBuilder {
   TermBank& bank_;
   ProofIndex& index_;
   const ProofIndex::Way way_;
+  const TimeLimit time_;
+  uint32_t derived_ = 0;
   bool collecting_ = true;
   bool failed_ = false;
   std::string gap_;
@@ -124,7 +133,9 @@ class ProofBuilder {
   absl::flat_hash_set<std::array<uint32_t, 4>> collected_containers_;
   absl::flat_hash_map<uint32_t, Ref> events_;
   std::vector<Draft> drafts_;
-  absl::flat_hash_map<std::vector<uint32_t>, uint32_t> by_claim_;
+  // Steps by what they claim: equalities by sort and sides, facts by all that they say.
+  absl::flat_hash_map<std::array<uint32_t, 3>, uint32_t> by_equality_;
+  absl::flat_hash_map<std::vector<uint32_t>, uint32_t> by_fact_;
   std::map<uint32_t, Applied> applied_;  // by application of the log
   std::optional<absl::flat_hash_map<uint32_t, std::vector<Value>>> reads_;  // by application
 };

@@ -4,9 +4,17 @@
 #include <set>
 #include <utility>
 
+#include "egraph/big.h"
+
 namespace l3c::egraph {
 
 using Kind = Proof::Step::Kind;
+
+namespace {
+
+constexpr uint32_t kStepsPerLook = 256;
+
+}  // namespace
 
 bool ProofChecker::Wrong(std::string what) {
   wrong_ = std::move(what);
@@ -20,6 +28,7 @@ std::optional<std::string> ProofChecker::Check(const Proof& proof) {
   checked_.assign(proof.applications.size(), 0);
   if (!LoadTerms()) return wrong_;
   for (uint32_t s = 0; s < proof.steps.size(); ++s) {
+    if (s % kStepsPerLook == 0 && limit_.Passed()) return "the time limit passed";
     if (!CheckStep(s)) return "step " + std::to_string(s + 1) + ": " + wrong_;
   }
   if (proof.goals.empty()) return "the proof shows nothing";
@@ -70,8 +79,7 @@ bool ProofChecker::LoadTerm(const Proof::Term& term) {
       const auto* b = std::get_if<bool>(&term.literal);
       const auto* d = std::get_if<double>(&term.literal);
       const auto* s = std::get_if<std::string>(&term.literal);
-      const bool text = term.sort == kString || term.sort == kBigInt || term.sort == kBigRat ||
-                        term.sort == kRational;
+      const bool text = term.sort == kString || (s && IsBigText(term.sort, *s));
       if (term.sort == kI64 && i) value = g.I64(*i);
       if (term.sort == kUnit && i) value = Value{static_cast<uint32_t>(*i)};
       if (term.sort == kBool && b) value = g.Bool(*b);
@@ -96,6 +104,10 @@ bool ProofChecker::LoadTerm(const Proof::Term& term) {
       if (!sort.is_container()) return Wrong("no container");
       const bool fn = sort.container == ContainerKind::kFn;
       if (fn && (parts.size() % 2 == 0 || !fits(0, kString))) return Wrong("no function value");
+      if (sort.container == ContainerKind::kPair && parts.size() != 2) return Wrong("no pair");
+      if (sort.container == ContainerKind::kMap && parts.size() % 2 != 0) {
+        return Wrong("a key without a value");
+      }
       for (size_t i = 0; i < parts.size(); ++i) {
         if (fn && i % 2 == 1 && parts[i].bits >= graph_.sort_count()) return Wrong("no such sort");
         if (!fits(i, graph_.ElementSort(term.sort, parts, i)))

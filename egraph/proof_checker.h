@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "egraph/egraph.h"
+#include "egraph/extract/time_limit.h"
 #include "egraph/proof.h"
 #include "egraph/term_bank.h"
 
@@ -21,9 +22,11 @@ class ProofChecker {
  public:
   // `graph` must keep a log. Its rules, statements and inputs are read; rules may be added later
   // only for another checker.
-  explicit ProofChecker(const EGraph& graph) : graph_(graph), bank_(graph) {}
+  explicit ProofChecker(const EGraph& graph, TimeLimit limit = {})
+      : graph_(graph), limit_(limit), bank_(graph) {}
 
-  // Nothing when every step follows; otherwise what is wrong with the first that does not.
+  // Nothing when every step follows; otherwise what is wrong with the first that does not, or that
+  // the time limit passed before all had been checked.
   std::optional<std::string> Check(const Proof& proof);
   // The same, and that the proof's only goal is that the terms of these class ids are equal.
   std::optional<std::string> CheckEqual(const Proof& proof, Value a, Value b);
@@ -48,6 +51,7 @@ class ProofChecker {
   bool Wrong(std::string what);
 
   const EGraph& graph_;
+  const TimeLimit limit_;
   TermBank bank_;
   const Proof* proof_ = nullptr;
   std::vector<Value> values_;                  // by term of the proof; not for calls of functions

@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "absl/container/flat_hash_map.h"
+#include "egraph/hash.h"
 
 namespace l3c::egraph {
 namespace {
@@ -19,11 +20,12 @@ constexpr uint32_t kMaxLookups = 400;
 
 }  // namespace
 
-ProofIndex::ProofIndex(const EGraph& graph, TermBank& bank)
-    : graph_(graph), log_(*graph.proof_log()), bank_(bank) {
+ProofIndex::ProofIndex(const EGraph& graph, TermBank& bank, TimeLimit limit)
+    : graph_(graph), log_(*graph.proof_log()), bank_(bank), limit_(limit) {
   LinkClasses();
   HashRows();
   ResolveEnds();
+  if (!complete_) return;
   ListEdges();
   GrowForest();
 }
@@ -35,6 +37,7 @@ void ProofIndex::LinkClasses() {
   link_times_.assign(count, kNever);
   std::vector<uint32_t> sizes(count, 1);
   for (const ProofLog::Equation& e : log_.equations()) {
+    if (!InTime()) return;
     uint32_t a = FindAt(e.a, kNever);
     uint32_t b = FindAt(e.b, kNever);
     joined_.push_back(a != b);
@@ -63,8 +66,8 @@ bool ProofIndex::FinalName(SortId sort, Value term, uint32_t t, uint32_t* name) 
 }
 
 uint64_t ProofIndex::Hash(FunctionId f, std::span<const uint32_t> names) const {
-  uint64_t h = f.index + 1;
-  for (uint32_t name : names) h = ((h ^ name) * 0x9e3779b97f4a7c15u) ^ (h >> 29);
+  uint64_t h = Mix(0, f.index);
+  for (uint32_t name : names) h = Mix(h, name);
   return h;
 }
 
@@ -88,9 +91,11 @@ uint64_t ProofIndex::HashRow(FunctionId function, uint32_t args) {
 
 void ProofIndex::HashRows() {
   for (uint32_t n = 0; n < log_.nodes().size(); ++n) {
+    if (!InTime()) return;
     nodes_by_hash_.push_back({HashRow(log_.nodes()[n].function, log_.nodes()[n].args), n});
   }
   for (uint32_t k = 0; k < log_.facts().size(); ++k) {
+    if (!InTime()) return;
     facts_by_hash_.push_back({HashRow(log_.facts()[k].function, log_.facts()[k].args), k});
   }
   const auto before = [](const Hashed& a, const Hashed& b) {
@@ -275,6 +280,7 @@ std::optional<uint32_t> ProofIndex::NodeOfRow(uint32_t row, uint32_t t, uint32_t
 
 void ProofIndex::ResolveEnds() {
   for (const ProofLog::Equation& e : log_.equations()) {
+    if (!InTime()) return;
     Ends ends{e.a, e.b};
     if (e.row != ProofLog::kNone) {
       ends.a = NodeOfRow(e.row, e.time, e.a).value_or(e.a);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "egraph/extract/time_limit.h"
 #include "egraph/proof_log.h"
 #include "egraph/term_bank.h"
 
@@ -18,7 +19,9 @@ namespace l3c::egraph {
 
 class ProofIndex {
  public:
-  ProofIndex(const EGraph& graph, TermBank& bank);
+  ProofIndex(const EGraph& graph, TermBank& bank, TimeLimit limit = {});
+  // False when the time limit passed before it was built: it is then of no use.
+  bool complete() const { return complete_; }
 
   // --- Terms are of the bank.
   // A node that the term was congruent to at time t, of those the one with most arguments alike.
@@ -75,6 +78,13 @@ class ProofIndex {
   std::optional<std::vector<Hop>> ForestPath(uint32_t a, uint32_t b) const;
   std::optional<std::vector<Hop>> ShortestPath(uint32_t a, uint32_t b, uint32_t t, Way way) const;
 
+  // Looks at the clock once in many calls; false once the time limit has passed.
+  bool InTime() {
+    if (++calls_ % kCallsPerLook == 0 && limit_.Passed()) complete_ = false;
+    return complete_;
+  }
+  static constexpr uint32_t kCallsPerLook = 1024;
+
   const EGraph& graph_;
   const ProofLog& log_;
   TermBank& bank_;
@@ -96,6 +106,9 @@ class ProofIndex {
   std::vector<uint32_t> first_edge_;
   std::vector<uint32_t> edges_;
   uint32_t lookups_ = 0;  // Congruent() in Congruent()
+  TimeLimit limit_;
+  uint32_t calls_ = 0;
+  bool complete_ = true;
   // What Meet() has found, by terms and time; two times no node where that is nothing.
   absl::flat_hash_map<std::array<uint32_t, 3>, std::pair<uint32_t, uint32_t>> met_;
   std::vector<uint32_t> names_;

@@ -87,21 +87,23 @@ size_t ProofLog::Bytes() const {
 }
 
 ProofLog::Mark ProofLog::mark() const {
-  return {nodes_.size(),       facts_.size(), equations_.size(), applications_.size(),
-          statements_.size(),  reads_.size(), values_.size(),    slots_.size(),
-          class_nodes_.size(), now_};
+  return {VectorMark(nodes_),       VectorMark(facts_),
+          VectorMark(equations_),   VectorMark(applications_),
+          VectorMark(statements_),  VectorMark(reads_),
+          VectorMark(values_),      VectorMark(slots_),
+          VectorMark(class_nodes_), now_};
 }
 
 void ProofLog::Rewind(const Mark& mark) {
-  nodes_.resize(mark.nodes);
-  facts_.resize(mark.facts);
-  equations_.resize(mark.equations);
-  applications_.resize(mark.applications);
-  statements_.resize(mark.statements);
-  reads_.resize(mark.reads);
-  values_.resize(mark.values);
-  slots_.resize(mark.slots);
-  class_nodes_.resize(mark.classes);
+  mark.nodes.CutBack(&nodes_);
+  mark.facts.CutBack(&facts_);
+  mark.equations.CutBack(&equations_);
+  mark.applications.CutBack(&applications_);
+  mark.statements.CutBack(&statements_);
+  mark.reads.CutBack(&reads_);
+  mark.values.CutBack(&values_);
+  mark.slots.CutBack(&slots_);
+  mark.classes.CutBack(&class_nodes_);
   now_ = mark.now;
 }
 

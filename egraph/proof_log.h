@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "egraph/ids.h"
+#include "egraph/pages.h"
 #include "egraph/rule.h"
 
 namespace l3c::egraph {
@@ -119,7 +120,7 @@ class ProofLog {
 
   // --- Undoing: everything written since `mark` is taken back.
   struct Mark {
-    size_t nodes, facts, equations, applications, statements, reads, values, slots, classes;
+    VectorMark nodes, facts, equations, applications, statements, reads, values, slots, classes;
     uint32_t now;
   };
   Mark mark() const;
@@ -163,6 +164,7 @@ class ProofLogHolder {
   ProofLogHolder& operator=(ProofLogHolder&&) = default;
 
   void Create(ProofOptions options) { log_ = std::make_unique<ProofLog>(options); }
+  void Drop() { log_.reset(); }
   explicit operator bool() const { return log_ != nullptr; }
   ProofLog* get() const { return log_.get(); }
   ProofLog* operator->() const { return log_.get(); }

@@ -1,10 +1,12 @@
 #include "egraph/proof_text.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "egraph/f64_text.h"
+#include "egraph/quoted_text.h"
 #include "nlohmann/json.hpp"
 
 namespace l3c::egraph {
@@ -17,14 +19,6 @@ using Kind = Proof::Step::Kind;
 constexpr uint32_t kLongTerm = 6;
 // No term is written out beyond this many symbols.
 constexpr uint32_t kLongestTerm = 60;
-
-std::string Decimal(double d) {
-  char buffer[64];
-  std::string text(buffer, std::to_chars(buffer, buffer + sizeof buffer, d).ptr);
-  // A literal of f64 shows that it is none of i64.
-  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
-  return text;
-}
 
 class Printer {
  public:
@@ -138,15 +132,9 @@ class Printer {
       return term.sort == kUnit ? "()" : std::to_string(*i);
     }
     if (const auto* b = std::get_if<bool>(&term.literal)) return *b ? "true" : "false";
-    if (const auto* d = std::get_if<double>(&term.literal)) return Decimal(*d);
+    if (const auto* d = std::get_if<double>(&term.literal)) return F64Literal(*d);
     const std::string& s = std::get<std::string>(term.literal);
-    if (term.sort != kString) return s;
-    std::string text = "\"";
-    for (char c : s) {
-      if (c == '"' || c == '\\') text += '\\';
-      text += c;
-    }
-    return text + '"';
+    return term.sort == kString ? QuotedText(s) : s;
   }
 
   // Parts that are named stand by their names; a term that is too long all the same is cut.
@@ -223,16 +211,36 @@ class Printer {
   std::vector<std::string> names_;  // by term
 };
 
-Json RefsAsJson(std::span<const Proof::Ref> refs) {
-  Json list = Json::array();
-  for (const Proof::Ref& r : refs) {
-    if (r.step == Proof::kNone) {
-      list.push_back(nullptr);
-    } else {
-      list.push_back({{"step", r.step}, {"reversed", r.reversed}});
-    }
+// A text as a JSON string.
+std::string JsonString(std::string_view text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+// Calls `add` for each item, with commas between what it appends.
+template <typename Items, typename Add>
+void AppendList(const Items& items, std::string* json, Add add) {
+  *json += '[';
+  bool first = true;
+  for (const auto& item : items) {
+    if (!std::exchange(first, false)) *json += ',';
+    add(item);
   }
-  return list;
+  *json += ']';
+}
+
+void AppendNumbers(const std::vector<uint32_t>& numbers, std::string* json) {
+  AppendList(numbers, json, [&](uint32_t n) { *json += std::to_string(n); });
+}
+
+void AppendRefs(const std::vector<Proof::Ref>& refs, std::string* json) {
+  AppendList(refs, json, [&](const Proof::Ref& r) {
+    if (r.step == Proof::kNone) {
+      *json += "null";
+    } else {
+      *json += "{\"step\":" + std::to_string(r.step) +
+               ",\"reversed\":" + (r.reversed ? "true}" : "false}");
+    }
+  });
 }
 
 std::string_view KindName(Kind kind) {
@@ -261,49 +269,57 @@ std::string PrintProof(const EGraph& graph, const Proof& proof) {
   return Printer(graph, proof).Text();
 }
 
+// Written out at once: as a tree of JSON values a long proof takes a hundred times its text.
 std::string ProofJson(const EGraph& graph, const Proof& proof) {
   const Printer printer(graph, proof);
-  Json terms = Json::array();
-  for (const Proof::Term& term : proof.terms) {
-    Json out{{"sort", graph.sort(term.sort).name}};
+  std::string json = "{\"size\":" + std::to_string(proof.steps.size()) +
+                     ",\"first_size\":" + std::to_string(proof.first_steps) + ",\"terms\":";
+  AppendList(proof.terms, &json, [&](const Proof::Term& term) {
+    json += "{\"sort\":" + JsonString(graph.sort(term.sort).name);
     if (term.kind == Proof::Term::Kind::kLiteral) {
-      std::visit([&](const auto& value) { out["literal"] = value; }, term.literal);
+      json += ",\"literal\":";
+      std::visit(
+          [&](const auto& value) {
+            json += Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
+          },
+          term.literal);
     } else {
-      out["head"] = term.kind == Proof::Term::Kind::kCall
-                        ? graph.function(term.function).name
-                        : std::string(ContainerConstructor(graph.sort(term.sort).container));
-      out["args"] = term.args;
+      json += ",\"head\":" +
+              JsonString(term.kind == Proof::Term::Kind::kCall
+                             ? std::string_view(graph.function(term.function).name)
+                             : ContainerConstructor(graph.sort(term.sort).container)) +
+              ",\"args\":";
+      AppendNumbers(term.args, &json);
     }
-    terms.push_back(std::move(out));
-  }
-  Json applications = Json::array();
-  for (const Proof::Application& app : proof.applications) {
-    Json out{{"by", printer.Subject(app)}};
-    Json slots = Json::array();
-    for (size_t i = 0; i < app.slots.size(); ++i) {
-      slots.push_back({{"name", printer.SlotName(app, i)}, {"term", app.slots[i]}});
-    }
-    out["substitution"] = std::move(slots);
-    out["reads"] = app.reads;
-    out["premises"] = RefsAsJson(app.premises);
-    applications.push_back(std::move(out));
-  }
-  Json steps = Json::array();
-  for (uint32_t s = 0; s < proof.steps.size(); ++s) {
-    const Proof::Step& step = proof.steps[s];
-    Json out{{"kind", KindName(step.kind)}, {"lhs", step.lhs}, {"rhs", step.rhs}};
-    if (step.kind == Kind::kApply) out["application"] = step.source;
-    out["premises"] = RefsAsJson(step.premises);
-    out["text"] = printer.Claim(s);
-    steps.push_back(std::move(out));
-  }
-  const Json all{{"size", proof.steps.size()},
-                 {"first_size", proof.first_steps},
-                 {"terms", terms},
-                 {"applications", applications},
-                 {"steps", steps},
-                 {"goals", proof.goals}};
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+    json += '}';
+  });
+  json += ",\"applications\":";
+  AppendList(proof.applications, &json, [&](const Proof::Application& app) {
+    json += "{\"by\":" + JsonString(printer.Subject(app)) + ",\"substitution\":";
+    size_t slot = 0;
+    AppendList(app.slots, &json, [&](uint32_t term) {
+      json += "{\"name\":" + JsonString(printer.SlotName(app, slot++)) +
+              ",\"term\":" + std::to_string(term) + "}";
+    });
+    json += ",\"reads\":";
+    AppendNumbers(app.reads, &json);
+    json += ",\"premises\":";
+    AppendRefs(app.premises, &json);
+    json += '}';
+  });
+  json += ",\"steps\":";
+  uint32_t number = 0;
+  AppendList(proof.steps, &json, [&](const Proof::Step& step) {
+    json += "{\"kind\":" + JsonString(KindName(step.kind)) +
+            ",\"lhs\":" + std::to_string(step.lhs) + ",\"rhs\":" + std::to_string(step.rhs);
+    if (step.kind == Kind::kApply) json += ",\"application\":" + std::to_string(step.source);
+    json += ",\"premises\":";
+    AppendRefs(step.premises, &json);
+    json += ",\"text\":" + JsonString(printer.Claim(number++)) + "}";
+  });
+  json += ",\"goals\":";
+  AppendNumbers(proof.goals, &json);
+  return json + "}";
 }
 
 }  // namespace l3c::egraph

@@ -107,9 +107,9 @@ void EGraph::RebuildTable(FunctionId id, std::span<const uint32_t> dirty, Rebuil
   // Which containers hold a class is not indexed: their tables are always scanned.
   if (!dirty.empty() && plan.containers.empty()) {
     for (const uint32_t c : plan.classes) {
-      const ColumnIndex& index = table.Index(uint64_t{1} << c);
+      const ColumnIndex& index = table.Index(c);
       for (uint32_t id_of_class : dirty) {
-        for (uint32_t row = table.Newest(index, &id_of_class); row != ColumnIndex::kEnd;
+        for (uint32_t row = table.Newest(index, id_of_class); row != ColumnIndex::kEnd;
              row = index.Next(row)) {
           if (table.IsLive(row)) RebuildRow(id, row);
           if (failure_) return;
@@ -203,10 +203,13 @@ bool EGraph::Rebuild(WorkerPool* pool) {
     for (const UnionRecord& u : std::exchange(deferred_unions_, {})) UnionNow(u.a, u.b, u.rule);
     dirty.swap(dirty_classes_);
     dirty_classes_.clear();
-    if (round < kScannedRounds || dirty.size() * kScanPerLookup > live_rows_) dirty.clear();
+    const bool scan = round < kScannedRounds || dirty.size() * kScanPerLookup > live_rows_;
+    const std::span<const uint32_t> looked_up = scan ? std::span<const uint32_t>() : dirty;
     for (uint32_t f = 0; f < tables_.size() && !failure_; ++f) {
-      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f}, dirty, room);
+      if (tables_[f].live_count() != 0) RebuildTable(FunctionId{f}, looked_up, room);
     }
+    // Rows that have not been looked at still name them: whoever clears the failure finds them.
+    if (failure_) dirty_classes_.insert(dirty_classes_.end(), dirty.begin(), dirty.end());
   }
   for (Table& table : tables_) {
     const uint32_t dead = table.row_count() - table.live_count();

@@ -17,6 +17,7 @@ enum class StopReason : uint8_t {
   kNodeLimit,
   kMatchLimit,
   kByteLimit,
+  kWorkLimit,
   kTimeLimit,
   kFailed,  // EGraph::failure()
 };

@@ -26,37 +26,31 @@ constexpr size_t kSharedRoom = size_t{3} << 19;
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
 
+// Seconds that are no number set no limit.
 std::optional<Clock::time_point> DeadlineAfter(double seconds) {
-  if (seconds >= kNoDeadline) return std::nullopt;
+  if (!(seconds < kNoDeadline)) return std::nullopt;
+  seconds = std::max(seconds, -kNoDeadline);
   return Clock::now() +
          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-}  // namespace
-
-std::string_view StopReasonName(StopReason reason) {
-  switch (reason) {
-    case StopReason::kSaturated:
-      return "saturated";
-    case StopReason::kScheduleEnd:
-      return "end of schedule";
-    case StopReason::kUntil:
-      return "condition reached";
-    case StopReason::kIterationLimit:
-      return "iteration limit";
-    case StopReason::kNodeLimit:
-      return "node limit";
-    case StopReason::kMatchLimit:
-      return "match limit";
-    case StopReason::kByteLimit:
-      return "byte limit";
-    case StopReason::kTimeLimit:
-      return "time limit";
-    case StopReason::kFailed:
-      return "failed";
+StopReason ReasonOf(SearchMeter::Stop stop) {
+  switch (stop) {
+    case SearchMeter::Stop::kMatches:
+      return StopReason::kMatchLimit;
+    case SearchMeter::Stop::kBytes:
+      return StopReason::kByteLimit;
+    case SearchMeter::Stop::kWork:
+      return StopReason::kWorkLimit;
+    case SearchMeter::Stop::kTime:
+      return StopReason::kTimeLimit;
+    case SearchMeter::Stop::kNone:
+      break;
   }
-  return "failed";
+  return StopReason::kSaturated;
 }
+
+}  // namespace
 
 // One run: carries the budget through the schedule.
 class Engine {
@@ -86,12 +80,12 @@ class Engine {
                                     : StopReason::kScheduleEnd;
     report.iterations = iterations_;
     report.matches = matches_;
-    report.work = search_.work();
+    report.work = work_;
     report.rows = graph_.RowCount();
     report.nodes = graph_.NodeCount();
     report.bytes = graph_.Bytes();
     for (uint32_t r = 0; r < reports_.size(); ++r) {
-      if (reports_[r].matches == 0) continue;
+      if (reports_[r].matches == 0 && reports_[r].work == 0) continue;
       reports_[r].rule = RuleId{r};
       report.applied += reports_[r].applied;
       report.rules.push_back(reports_[r]);
@@ -108,8 +102,11 @@ class Engine {
   Outcome Carry(const Schedule& schedule) {
     Outcome outcome;
     if (!schedule.until().empty()) {
-      const std::optional<bool> met = search_.HasMatch(schedule.until()[0], false, deadline_);
-      if (!met) stopped_ = StopReason::kTimeLimit;
+      SearchMeter::Stop stop = SearchMeter::Stop::kNone;
+      const std::optional<bool> met =
+          search_.HasMatch(schedule.until()[0], false, LimitsLeft(), &stop);
+      work_ += search_.work();
+      if (!met) stopped_ = ReasonOf(stop);
       outcome.until = met.value_or(false);
       if (!met || *met) return outcome;
     }
@@ -226,13 +223,12 @@ class Engine {
     }
     if (found_.empty()) return;
 
-    RuleSearch::Limits limits;
+    SearchMeter::Limits limits = LimitsLeft();
     limits.matches = budget_.max_matches - std::min(budget_.max_matches, matches_);
     const uint64_t bytes = graph_.Bytes();
     limits.bytes = budget_.max_bytes - std::min<uint64_t>(budget_.max_bytes, bytes);
-    limits.deadline = deadline_;
-    limits.threads = budget_.threads;
-    const SearchMeter::Stop stop = search_.Run(limits);
+    const SearchMeter::Stop stop = search_.Run(limits, budget_.threads);
+    work_ += search_.work();
     match_bytes_ = search_.MatchBytes();
     size_t matched = 0;
     for (const Found& found : found_) {
@@ -243,6 +239,7 @@ class Engine {
       RuleHistory& history = graph_.histories_[found.rule.index];
       history.matches += count;
       reports_[found.rule.index].matches += count;
+      reports_[found.rule.index].work += search_.Work(found.number);
       if (stop != SearchMeter::Stop::kNone) continue;
       if (scheduler != nullptr && count > scheduler->MatchLimit(found.rule)) {
         scheduler->Ban(found.rule);
@@ -256,21 +253,20 @@ class Engine {
       }
       found_[matched++] = {found.rule, found.number, count};
     }
-    switch (stop) {
-      case SearchMeter::Stop::kNone:
-        found_.resize(matched);
-        return;
-      case SearchMeter::Stop::kMatches:
-        stopped_ = StopReason::kMatchLimit;
-        break;
-      case SearchMeter::Stop::kBytes:
-        stopped_ = StopReason::kByteLimit;
-        break;
-      case SearchMeter::Stop::kTime:
-        stopped_ = StopReason::kTimeLimit;
-        break;
+    if (stop == SearchMeter::Stop::kNone) {
+      found_.resize(matched);
+      return;
     }
+    stopped_ = ReasonOf(stop);
     for (const Found& found : found_) graph_.histories_[found.rule.index].stopped_by = stopped_;
+  }
+
+  // What a query of its own may still take.
+  SearchMeter::Limits LimitsLeft() const {
+    SearchMeter::Limits limits;
+    limits.work = budget_.max_work - std::min(budget_.max_work, work_);
+    limits.deadline = deadline_;
+    return limits;
   }
 
   // The threads that share the work on the graph as it is.
@@ -398,6 +394,7 @@ class Engine {
   std::optional<StopReason> stopped_;
   uint64_t iterations_ = 0;
   uint64_t matches_ = 0;
+  uint64_t work_ = 0;
   uint64_t applied_ = 0;
   uint64_t match_bytes_ = 0;  // held by the matches of this step
   uint32_t search_time_ = 0;  // see ProofLog::Application
@@ -410,9 +407,12 @@ class Engine {
 
 std::vector<RuleReport> RunReport::Heaviest(size_t count) const {
   const bool by_rows = stop == StopReason::kNodeLimit || stop == StopReason::kByteLimit;
+  const bool by_work = stop == StopReason::kWorkLimit || stop == StopReason::kTimeLimit;
   std::vector<RuleReport> heaviest = rules;
   std::stable_sort(heaviest.begin(), heaviest.end(), [&](const RuleReport& a, const RuleReport& b) {
-    return by_rows && a.rows != b.rows ? a.rows > b.rows : a.matches > b.matches;
+    if (by_rows && a.rows != b.rows) return a.rows > b.rows;
+    if (by_work && a.work != b.work) return a.work > b.work;
+    return a.matches > b.matches;
   });
   if (heaviest.size() > count) heaviest.resize(count);
   return heaviest;
@@ -427,13 +427,21 @@ RunReport RunRuleset(EGraph& graph, RulesetId ruleset, const Budget& budget) {
 }
 
 bool HasMatch(EGraph& graph, const Query& query, bool subsumed_too) {
-  return HasMatchWithin(graph, query, subsumed_too, kNoDeadline).value_or(false);
+  if (!graph.Rebuild()) return false;
+  SearchMeter::Stop stop;
+  return RuleSearch(graph).HasMatch(query, subsumed_too, {}, &stop).value_or(false);
 }
 
 std::optional<bool> HasMatchWithin(EGraph& graph, const Query& query, bool subsumed_too,
-                                   double max_seconds) {
+                                   const Budget& budget, StopReason* stopped) {
   if (!graph.Rebuild()) return false;
-  return RuleSearch(graph).HasMatch(query, subsumed_too, DeadlineAfter(max_seconds));
+  SearchMeter::Limits limits;
+  limits.work = budget.max_work;
+  limits.deadline = DeadlineAfter(budget.max_seconds);
+  SearchMeter::Stop stop = SearchMeter::Stop::kNone;
+  const std::optional<bool> holds = RuleSearch(graph).HasMatch(query, subsumed_too, limits, &stop);
+  if (!holds) *stopped = ReasonOf(stop);
+  return holds;
 }
 
 }  // namespace l3c::egraph

@@ -2,9 +2,10 @@
 //
 // One step of a ruleset searches all its rules on the same graph, then applies all matches in order
 // (rule by rule, match by match), then rebuilds. A rule sees only matches with at least one row new
-// since it last ran. Budgets are counted in work and checked inside search and apply, so a run
-// overshoots by at most one match; the graph is rebuilt and consistent whatever stopped it, and a
-// later run finds the matches that were left.
+// since it last ran. Budgets are counted in work and checked inside search and apply. Nodes and
+// matches are never passed by more than what one match adds, bytes by what 256 add; a search that
+// passes its matches, bytes or work is not applied. The graph is rebuilt and consistent whatever
+// stopped it, and a later run finds the matches that were left.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +24,9 @@ struct Budget {
   uint64_t max_nodes = 1'000'000;                                  // live rows of all tables
   uint64_t max_matches = 100'000'000;                              // collected, over the whole run
   uint64_t max_bytes = uint64_t{2} << 30;                          // EGraph::Bytes() plus matches
+  // Rows that searches look at, over the whole run, whether they match or not; keys that they look
+  // up and primitives that they call. Minutes of one thread.
+  uint64_t max_work = 100'000'000'000;
   // Aborts the run; what came out then depends on the machine and is marked so.
   double max_seconds = std::numeric_limits<double>::infinity();
   // Threads that search; no result depends on it. Small steps use one.
@@ -35,6 +39,9 @@ struct RuleReport {
   uint64_t applied = 0;  // found and applied before the run stopped
   uint64_t rows = 0;     // live rows that applying it added, rebuilds apart
   uint64_t bans = 0;     // by a scheduler
+  // Rows looked at to find its matches. What rules with the same beginning look at together counts
+  // for each of them.
+  uint64_t work = 0;
 };
 
 struct RunReport {
@@ -42,13 +49,13 @@ struct RunReport {
   uint64_t iterations = 0;
   uint64_t matches = 0;
   uint64_t applied = 0;
-  uint64_t work = 0;   // rows and keys that searches looked at
+  uint64_t work = 0;   // what searches looked at, as Budget::max_work counts it
   uint64_t rows = 0;   // live rows at the end
   uint64_t nodes = 0;  // e-nodes at the end
   uint64_t bytes = 0;
-  std::vector<RuleReport> rules;  // by rule id; only rules that matched
+  std::vector<RuleReport> rules;  // by rule id; only rules that were searched for
   // The rules that used up the budget, the heaviest first, at most `count`: by rows added where
-  // rows or bytes ran out, else by matches.
+  // rows or bytes ran out, by rows looked at where work or time did, else by matches.
   std::vector<RuleReport> Heaviest(size_t count) const;
 
   // False when wall clock shaped the result.
@@ -62,8 +69,9 @@ RunReport RunSchedule(EGraph& graph, const Schedule& schedule, const Budget& bud
 RunReport RunRuleset(EGraph& graph, RulesetId ruleset, const Budget& budget = {});
 // True when the query has a match in the (rebuilt) graph; `subsumed_too`: also among subsumed rows.
 bool HasMatch(EGraph& graph, const Query& query, bool subsumed_too = false);
-// The same; nothing when `max_seconds` passed before that was known.
+// The same, within the budget's work and seconds. Which of the two ended before that was known goes
+// to `stopped`, and then there is no answer.
 std::optional<bool> HasMatchWithin(EGraph& graph, const Query& query, bool subsumed_too,
-                                   double max_seconds);
+                                   const Budget& budget, StopReason* stopped);
 
 }  // namespace l3c::egraph

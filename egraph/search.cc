@@ -1,6 +1,7 @@
 #include "egraph/search.h"
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 namespace l3c::egraph {
@@ -28,9 +29,12 @@ bool Scans(const JoinForest::Node& node) {
 
 SearchCacheHolder::SearchCacheHolder() = default;
 SearchCacheHolder::~SearchCacheHolder() = default;
-SearchCacheHolder::SearchCacheHolder(const SearchCacheHolder&) {}
-SearchCacheHolder& SearchCacheHolder::operator=(const SearchCacheHolder&) {
-  cache_.reset();
+SearchCacheHolder::SearchCacheHolder(const SearchCacheHolder& other) {
+  Restore(other.Save());
+  if (cache_ != nullptr) cache_->Unshare();
+}
+SearchCacheHolder& SearchCacheHolder::operator=(const SearchCacheHolder& other) {
+  if (this != &other) *this = SearchCacheHolder(other);
   return *this;
 }
 SearchCacheHolder::SearchCacheHolder(SearchCacheHolder&&) noexcept = default;
@@ -43,10 +47,51 @@ SearchCache& SearchCacheHolder::Get() {
   return *cache_;
 }
 
+SearchCacheHolder SearchCacheHolder::Save() const {
+  SearchCacheHolder saved;
+  if (cache_ != nullptr) saved.cache_ = cache_->Save();
+  return saved;
+}
+
+void SearchCacheHolder::Restore(SearchCacheHolder saved) {
+  std::swap(cache_, saved.cache_);
+  SearchCache none;
+  if (cache_ != nullptr) cache_->Inherit(saved.cache_ == nullptr ? none : *saved.cache_);
+}
+
+void SearchCacheHolder::ForgetSaved() {
+  if (cache_ != nullptr) cache_->ForgetSaved();
+}
+
 size_t SearchCacheHolder::Bytes() const { return cache_ == nullptr ? 0 : cache_->Bytes(); }
 
 size_t SearchCache::Bytes() const {
-  return sizeof(SearchCache) + indexes_.Bytes() + buffers_.capacity() * sizeof(MatchBuffer);
+  return sizeof(SearchCache) + indexes_.Bytes() + plan_bytes_ + forest_.Bytes() +
+         plans_.capacity() * sizeof(plans_[0]) + buffers_.capacity() * sizeof(MatchBuffer);
+}
+
+std::unique_ptr<SearchCache> SearchCache::Save() const {
+  auto saved = std::make_unique<SearchCache>();
+  saved->indexes_ = indexes_;
+  saved->plans_.reserve(plans_.capacity());
+  saved->plans_ = plans_;
+  saved->plan_bytes_ = plan_bytes_;
+  saved->saved_buffers_ = VectorMark(buffers_);
+  return saved;
+}
+
+void SearchCache::Unshare() {
+  indexes_.Unshare();
+  for (std::shared_ptr<RulePlans>& plans : plans_) {
+    if (plans != nullptr) plans = std::make_shared<RulePlans>(*plans);
+  }
+}
+
+void SearchCache::Inherit(SearchCache& other) {
+  pool_ = std::move(other.pool_);
+  // The matches of `other` stand in its memory. Of the buffers only their number counts.
+  buffers_.reserve(saved_buffers_.capacity);
+  buffers_.resize(saved_buffers_.size);
 }
 
 void RuleSearch::ClearBuffers() {
@@ -63,11 +108,14 @@ void RuleSearch::Begin() {
   first_chunk_.clear();
 }
 
-SearchCache::RulePlans& RuleSearch::PlansOf(RuleId id) {
+const SearchCache::RulePlans& RuleSearch::PlansOf(RuleId id) {
   if (cache_.plans_.size() <= id.index) cache_.plans_.resize(graph_.rule_count());
-  SearchCache::RulePlans& plans = cache_.plans_[id.index];
-  if (plans.rule == graph_.rules_[id.index]) return plans;
-  plans = {graph_.rules_[id.index], {}, {}};
+  std::shared_ptr<SearchCache::RulePlans>& known = cache_.plans_[id.index];
+  if (known != nullptr && known->rule == graph_.rules_[id.index]) return *known;
+  if (known != nullptr) cache_.plan_bytes_ -= known->Bytes();
+  known = std::make_shared<SearchCache::RulePlans>();
+  SearchCache::RulePlans& plans = *known;
+  plans.rule = graph_.rules_[id.index];
   const Rule& rule = *plans.rule;
   plans.parts.resize(std::max<size_t>(1, rule.query.atoms.size()));
   std::vector<uint8_t> used(rule.query.slot_sorts.size(), 0);
@@ -85,7 +133,32 @@ SearchCache::RulePlans& RuleSearch::PlansOf(RuleId id) {
   for (uint32_t slot = 0; slot < used.size(); ++slot) {
     if (used[slot]) plans.kept.slots.push_back(slot);
   }
+  cache_.plan_bytes_ += plans.Bytes();
   return plans;
+}
+
+size_t SearchCache::RulePlans::Bytes() const {
+  size_t bytes = sizeof(RulePlans) + kept.slots.size() * sizeof(uint32_t);
+  for (const Part& part : parts) {
+    bytes += sizeof(Part) + part.rows.size() * sizeof(uint32_t) +
+             part.plan.steps.size() * sizeof(JoinPlan::Step) +
+             part.plan.keys.size() * sizeof(Operand) +
+             part.plan.checks.size() * sizeof(JoinPlan::Check);
+  }
+  return bytes;
+}
+
+// Plans for the numbers of rows in rows_.
+void RuleSearch::MakePlan(RuleId id, size_t delta_atom) {
+  std::shared_ptr<SearchCache::RulePlans>& plans = cache_.plans_[id.index];
+  if (plans.use_count() > 1) plans = std::make_shared<SearchCache::RulePlans>(*plans);
+  cache_.plan_bytes_ -= plans->Bytes();
+  SearchCache::Part& part = plans->parts[delta_atom];
+  part.planned = true;
+  part.rows.clear();
+  for (const JoinForest::Rows& rows : rows_) part.rows.push_back(rows.to - rows.from);
+  part.plan = planner_.Plan(plans->rule->query, part.rows, delta_atom);
+  cache_.plan_bytes_ += plans->Bytes();
 }
 
 bool RuleSearch::Add(RuleId id, uint64_t seen, uint64_t stop_at) {
@@ -100,18 +173,18 @@ bool RuleSearch::Add(RuleId id, uint64_t seen, uint64_t stop_at) {
     any_new |= old_rows_.back() < row_counts_.back();
   }
   if (!any_new) return false;
-  SearchCache::RulePlans& plans = PlansOf(id);
+  const size_t parts = PlansOf(id).parts.size();
   added_.push_back({leaves_.size(), 0});
-  for (size_t i = 0; i < plans.parts.size(); ++i) {
-    AddPart(plans, i, stop_at);
+  for (size_t i = 0; i < parts; ++i) {
+    AddPart(id, i, stop_at);
     // Without old rows the atoms before the next one match nothing.
     if (query.atoms.empty() || old_rows_[i] == 0) break;
   }
   return true;
 }
 
-void RuleSearch::AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint64_t stop_at) {
-  const Query& query = plans.rule->query;
+void RuleSearch::AddPart(RuleId id, size_t delta_atom, uint64_t stop_at) {
+  const Query& query = graph_.rule(id).query;
   rows_.clear();
   for (size_t i = 0; i < query.atoms.size(); ++i) {
     const RowRange range = RangeOf(i, delta_atom);
@@ -120,19 +193,15 @@ void RuleSearch::AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint6
     if (rows.from >= rows.to) return;
     rows_.push_back(rows);
   }
-  SearchCache::Part& part = plans.parts[delta_atom];
-  bool serves = part.planned;
+  const SearchCache::Part& known = PlansOf(id).parts[delta_atom];
+  bool serves = known.planned;
   for (size_t i = 0; serves && i < rows_.size(); ++i) {
-    serves = StillServes(part.rows[i], rows_[i].to - rows_[i].from);
+    serves = StillServes(known.rows[i], rows_[i].to - rows_[i].from);
   }
-  if (!serves) {
-    part.planned = true;
-    part.rows.clear();
-    for (const JoinForest::Rows& rows : rows_) part.rows.push_back(rows.to - rows.from);
-    part.plan = planner_.Plan(query, part.rows, delta_atom);
-  }
-  leaves_.push_back(cache_.forest_.Add(graph_, cache_.indexes_, query, part.plan, rows_,
-                                       plans.kept.slots, stop_at));
+  if (!serves) MakePlan(id, delta_atom);
+  const SearchCache::RulePlans& plans = PlansOf(id);
+  leaves_.push_back(cache_.forest_.Add(graph_, cache_.indexes_, query, plans.parts[delta_atom].plan,
+                                       rows_, plans.kept.slots, stop_at));
   ++added_.back().leaf_count;
 }
 
@@ -177,8 +246,25 @@ SearchMeter::Stop RuleSearch::RunInOrder(bool interning_only, SearchMeter& meter
       going = RunChunk(run, chunks_[c]);
     }
   }
-  work_ += meter.work();
+  AddWork(run);
+  work_ = meter.work();
   return meter.stopped();
+}
+
+void RuleSearch::AddWork(const JoinRun& run) {
+  for (size_t n = 0; n < node_work_.size(); ++n) node_work_[n] += run.node_work()[n];
+}
+
+uint64_t RuleSearch::Work(size_t i) const {
+  uint64_t work = 0;
+  const Added& added = added_[i];
+  for (size_t l = 0; l < added.leaf_count; ++l) {
+    const JoinForest::Leaf& leaf = cache_.forest_.leaf(leaves_[added.first_leaf + l]);
+    for (uint32_t n = leaf.node; n != JoinForest::kNone; n = cache_.forest_.node(n).parent) {
+      work += node_work_[n];
+    }
+  }
+  return work;
 }
 
 WorkerPool* RuleSearch::Pool(uint32_t threads) {
@@ -189,30 +275,36 @@ WorkerPool* RuleSearch::Pool(uint32_t threads) {
   return cache_.pool_.get();
 }
 
-SearchMeter::Stop RuleSearch::Run(const Limits& limits) {
+SearchMeter::Stop RuleSearch::Run(const Limits& limits, uint32_t threads) {
   MakeChunks();
+  node_work_.assign(cache_.forest_.node_count(), 0);
   uint64_t parallel_rows = 0;
   for (const JoinForest::Tree& tree : cache_.forest_.trees()) {
     const JoinForest::Node& root = cache_.forest_.node(tree.root);
     if (!tree.interns && Scans(root)) parallel_rows += root.to - root.from;
   }
-  if (limits.threads > 1 && parallel_rows >= kMinParallelRows) {
-    SearchMeter meter(limits.matches, limits.bytes, limits.deadline);
+  if (threads > 1 && parallel_rows >= kMinParallelRows) {
+    SearchMeter meter(limits);
     std::atomic<size_t> next = 0;
-    Pool(limits.threads)->Run([&](uint32_t) {
+    std::mutex mutex;
+    Pool(threads)->Run([&](uint32_t) {
       JoinRun run(graph_, cache_.forest_, meter, cache_.memory_);
       for (size_t c = next++; c < chunks_.size(); c = next++) {
         if (cache_.forest_.trees()[chunks_[c].tree].interns) continue;
-        if (!RunChunk(run, chunks_[c])) return;
+        if (!RunChunk(run, chunks_[c])) break;
       }
+      const std::lock_guard lock(mutex);
+      AddWork(run);
     });
+    work_ = meter.work();
     if (meter.stopped() == SearchMeter::Stop::kTime) return meter.stopped();
     if (meter.stopped() == SearchMeter::Stop::kNone) {
       return RunInOrder(/*interning_only=*/true, meter);
     }
     ClearBuffers();
+    node_work_.assign(node_work_.size(), 0);
   }
-  SearchMeter meter(limits.matches, limits.bytes, limits.deadline);
+  SearchMeter meter(limits);
   return RunInOrder(/*interning_only=*/false, meter);
 }
 
@@ -236,8 +328,9 @@ uint64_t RuleSearch::MatchBytes() const {
 }
 
 std::optional<bool> RuleSearch::HasMatch(const Query& query, bool subsumed_too,
-                                         std::optional<SearchMeter::Clock::time_point> deadline) {
+                                         const Limits& limits, SearchMeter::Stop* stop) {
   Begin();
+  work_ = 0;
   rows_.clear();
   row_counts_.clear();
   for (const Atom& atom : query.atoms) {
@@ -250,12 +343,14 @@ std::optional<bool> RuleSearch::HasMatch(const Query& query, bool subsumed_too,
   JoinForest& forest = cache_.forest_;
   forest.Add(graph_, cache_.indexes_, query, plan, rows_, {}, 1);
   MatchBuffer found;
-  SearchMeter meter(JoinForest::kNoLimit, JoinForest::kNoLimit, deadline);
+  SearchMeter meter(limits);
   const JoinForest::Tree& tree = forest.trees()[0];
   const JoinForest::Node& root = forest.node(tree.root);
   JoinRun(graph_, forest, meter, cache_.memory_, subsumed_too)
       .Run(tree, root.from, root.to, std::span(&found, 1));
-  if (found.count() == 0 && meter.stopped() != SearchMeter::Stop::kNone) return std::nullopt;
+  work_ = meter.work();
+  *stop = meter.stopped();
+  if (found.count() == 0 && *stop != SearchMeter::Stop::kNone) return std::nullopt;
   return found.count() != 0;
 }
 

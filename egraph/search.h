@@ -17,6 +17,7 @@
 #include "egraph/egraph.h"
 #include "egraph/match.h"
 #include "egraph/match_buffer.h"
+#include "egraph/pages.h"
 #include "egraph/plan.h"
 #include "egraph/worker_pool.h"
 
@@ -32,6 +33,13 @@ struct KeptSlots {
 class SearchCache {
  public:
   size_t Bytes() const;
+  // The same plans and indexes, which are shared until one of the two changes them.
+  std::unique_ptr<SearchCache> Save() const;
+  // Copies what is shared.
+  void Unshare();
+  void ForgetSaved() { indexes_.ForgetCopies(); }
+  // Takes over from `other`, which goes, what has no influence on any result.
+  void Inherit(SearchCache& other);
 
  private:
   friend class RuleSearch;
@@ -44,13 +52,16 @@ class SearchCache {
     std::shared_ptr<const Rule> rule;  // ids of rules may be used again
     KeptSlots kept;
     std::vector<Part> parts;  // by atom with new rows
+    size_t Bytes() const;
   };
   JoinIndexes indexes_;
-  std::vector<RulePlans> plans_;  // by rule
+  std::vector<std::shared_ptr<RulePlans>> plans_;  // by rule
+  size_t plan_bytes_ = 0;                          // of all in plans_
   JoinForest forest_;
   std::unique_ptr<WorkerPool> pool_;
   std::vector<MatchBuffer> buffers_;
   MatchMemory memory_;  // of the buffers
+  VectorMark saved_buffers_;
 };
 
 class RuleSearch {
@@ -58,12 +69,7 @@ class RuleSearch {
   explicit RuleSearch(EGraph& graph)
       : graph_(graph), cache_(graph.search_cache_.Get()), planner_(graph, cache_.indexes_) {}
 
-  struct Limits {
-    uint64_t matches = JoinForest::kNoLimit;
-    uint64_t bytes = JoinForest::kNoLimit;
-    std::optional<SearchMeter::Clock::time_point> deadline;
-    uint32_t threads = 1;
-  };
+  using Limits = SearchMeter::Limits;
 
   // The threads that searches with so many share; null for one. Theirs while nothing is searched.
   WorkerPool* Pool(uint32_t threads);
@@ -74,10 +80,12 @@ class RuleSearch {
   bool Add(RuleId rule, uint64_t seen, uint64_t stop_at);
   const KeptSlots& Kept(RuleId rule) { return PlansOf(rule).kept; }
   // Searches for all that was added.
-  SearchMeter::Stop Run(const Limits& limits);
-
-  // Rows and keys that the searches looked at so far.
+  SearchMeter::Stop Run(const Limits& limits, uint32_t threads);
+  // Rows looked at by the latest Run() or HasMatch(), keys looked up and primitives called: in all,
+  // and for the rule added as number `i`, with what others share of it.
   uint64_t work() const { return work_; }
+  uint64_t Work(size_t i) const;
+
   // What was found for the rule added as number `i`, in order.
   uint64_t Count(size_t i) const;
   // The memory that all of it takes.
@@ -86,10 +94,10 @@ class RuleSearch {
   template <typename Fn>
   bool ForEachRun(size_t i, Fn&& fn) const;
 
-  // Whether the query has a match; `subsumed_too`: also among subsumed rows. Nothing where the
-  // deadline passed before that was known.
-  std::optional<bool> HasMatch(const Query& query, bool subsumed_too,
-                               std::optional<SearchMeter::Clock::time_point> deadline);
+  // Whether the query has a match; `subsumed_too`: also among subsumed rows. Nothing where a limit
+  // ended the search before that was known; which, goes to `stop`.
+  std::optional<bool> HasMatch(const Query& query, bool subsumed_too, const Limits& limits,
+                               SearchMeter::Stop* stop);
 
  private:
   struct Chunk {
@@ -100,23 +108,26 @@ class RuleSearch {
   struct Added {
     size_t first_leaf = 0, leaf_count = 0;  // in leaves_
   };
-  SearchCache::RulePlans& PlansOf(RuleId rule);
-  void AddPart(SearchCache::RulePlans& plans, size_t delta_atom, uint64_t stop_at);
+  const SearchCache::RulePlans& PlansOf(RuleId rule);
+  void MakePlan(RuleId rule, size_t delta_atom);
+  void AddPart(RuleId rule, size_t delta_atom, uint64_t stop_at);
   void MakeChunks();
   void ClearBuffers();
   bool RunChunk(JoinRun& run, const Chunk& chunk);
   SearchMeter::Stop RunInOrder(bool interning_only, SearchMeter& meter);
+  void AddWork(const JoinRun& run);
 
   EGraph& graph_;
   SearchCache& cache_;
   Planner planner_;
-  uint64_t work_ = 0;
   std::vector<Added> added_;
   std::vector<uint32_t> leaves_;                 // of the forest
   std::vector<Chunk> chunks_;                    // by tree, then by rows
   std::vector<size_t> first_chunk_;              // by tree; one more at the end
   std::vector<uint32_t> old_rows_, row_counts_;  // by atom
   std::vector<JoinForest::Rows> rows_;
+  uint64_t work_ = 0;
+  std::vector<uint64_t> node_work_;  // by node of the forest
 };
 
 template <typename Fn>

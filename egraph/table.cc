@@ -1,17 +1,12 @@
 #include "egraph/table.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
+
+#include "egraph/hash.h"
 
 namespace l3c::egraph {
 namespace {
-
-// Multiplicative hashing with a fixed multiplier (2^64 / golden ratio): same input, same layout.
-inline uint64_t Mix(uint64_t hash, uint32_t x) {
-  return (std::rotl(hash, 23) ^ x) * 0x9e3779b97f4a7c15u;
-}
-inline uint32_t Fold(uint64_t hash) { return static_cast<uint32_t>(hash >> 32); }
 
 // Removes slot `hole` of an open-addressing table by moving later ones back: an entry moves when
 // its home is not after the hole.
@@ -28,12 +23,6 @@ void CloseGap(ZeroedArray<Slot>& slots, size_t hole, IsEmpty is_empty, Home home
 }
 
 }  // namespace
-
-ColumnIndex::ColumnIndex(uint64_t mask) : mask_(mask) {
-  for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
-    key_columns_.push_back(static_cast<uint32_t>(std::countr_zero(rest)));
-  }
-}
 
 Table::Table(uint32_t arguments) : arguments_(arguments), width_(arguments + 2) {}
 
@@ -59,8 +48,8 @@ Table& Table::operator=(const Table& other) {
   for (const auto& index : other.indexes_) {
     indexes_.push_back(std::make_unique<ColumnIndex>(*index));
   }
-  layout_ = std::max(layout_, other.layout_) + 1;
-  retired_ = 0;
+  layout_ = other.layout_;
+  retired_ = other.retired_;
   levels_ = other.levels_;
   killed_ = other.killed_;
   subsumed_ = other.subsumed_;
@@ -283,52 +272,22 @@ uint32_t Table::RowsAt(uint64_t clock) const {
 
 // --- Column indexes
 
-const ColumnIndex* Table::BestIndex(uint64_t mask) const {
-  const ColumnIndex* best = nullptr;
-  for (const auto& index : indexes_) {
-    if ((index->mask_ & ~mask) != 0) continue;
-    if (best == nullptr || index->RowsPerProbe() < best->RowsPerProbe()) best = index.get();
-  }
-  return best;
-}
-
-const ColumnIndex& Table::Index(uint64_t mask) {
+const ColumnIndex& Table::Index(uint32_t column) {
   for (auto& index : indexes_) {
-    if (index->mask_ == mask) {
+    if (index->column_ == column) {
       Extend(*index);
       return *index;
     }
   }
-  indexes_.push_back(std::make_unique<ColumnIndex>(mask));
+  indexes_.push_back(std::make_unique<ColumnIndex>(column));
   Extend(*indexes_.back());
   return *indexes_.back();
 }
 
-inline uint32_t Table::KeyOf(const ColumnIndex& index, const uint32_t* cells) const {
-  if (index.key_columns_.size() == 1) return cells[index.key_columns_[0]];
-  uint64_t h = 0;
-  for (uint32_t c : index.key_columns_) h = Mix(h, cells[c]);
-  return Fold(h);
-}
-
-inline bool Table::SameKey(const ColumnIndex& index, const ColumnIndex::Slot& slot, uint32_t key,
-                           const uint32_t* cells) const {
-  if (slot.key != key) return false;
-  if (index.key_columns_.size() == 1) return true;
-  const uint32_t* head = Cells(slot.newest_plus_1 - 1);
-  for (uint32_t c : index.key_columns_) {
-    if (head[c] != cells[c]) return false;
-  }
-  return true;
-}
-
-// The slot of the key that a row has, or an empty one.
-inline size_t Table::KeySlot(const ColumnIndex& index, uint32_t key, const uint32_t* cells) const {
+inline size_t Table::KeySlot(const ColumnIndex& index, uint32_t key) {
   const size_t mask = index.slots_.size() - 1;
   size_t s = Fold(Mix(0, key)) & mask;
-  while (index.slots_[s].newest_plus_1 != 0 && !SameKey(index, index.slots_[s], key, cells)) {
-    s = (s + 1) & mask;
-  }
+  while (index.slots_[s].newest_plus_1 != 0 && index.slots_[s].key != key) s = (s + 1) & mask;
   return s;
 }
 
@@ -354,15 +313,12 @@ void Table::Extend(ColumnIndex& index) {
     if ((size_t{index.keys_} + 1) * 3 > index.slots_.size() * 2) {
       ResizeIndex(index, std::max<size_t>(16, index.slots_.size() * 2));
     }
-    const uint32_t key = KeyOf(index, cells);
-    ColumnIndex::Slot& slot = index.slots_[KeySlot(index, key, cells)];
+    const uint32_t key = cells[index.column_];
+    ColumnIndex::Slot& slot = index.slots_[KeySlot(index, key)];
     index.keys_ += slot.newest_plus_1 == 0;
     index.next_[row] = slot.newest_plus_1 - 1;  // kEnd where it is the first
     slot.newest_plus_1 = row + 1;
     slot.key = key;
-    ++index.rows_;
-    index.squares_ += 2 * uint64_t{slot.rows} + 1;
-    ++slot.rows;
   }
 }
 
@@ -371,12 +327,8 @@ void Table::Shorten(ColumnIndex& index, uint32_t rows) {
   for (uint32_t row = index.indexed(); row-- > rows;) {
     const uint32_t next = index.next_[row];
     if (next == ColumnIndex::kLeftOut) continue;
-    const uint32_t* cells = Cells(row);
-    const size_t s = KeySlot(index, KeyOf(index, cells), cells);
+    const size_t s = KeySlot(index, Get(row, index.column_));
     ColumnIndex::Slot& slot = index.slots_[s];
-    --slot.rows;
-    --index.rows_;
-    index.squares_ -= 2 * uint64_t{slot.rows} + 1;
     slot.newest_plus_1 = next + 1;
     if (next != ColumnIndex::kEnd) continue;
     --index.keys_;
@@ -388,34 +340,17 @@ void Table::Shorten(ColumnIndex& index, uint32_t rows) {
   index.next_.Truncate(rows, index.next_.capacity());
 }
 
-uint32_t Table::Newest(const ColumnIndex& index, const uint32_t* key) const {
+uint32_t Table::Newest(const ColumnIndex& index, uint32_t key) const {
   if (index.slots_.empty()) return ColumnIndex::kEnd;
-  const size_t width = index.key_columns_.size();
-  uint32_t wanted = key[0];
-  if (width != 1) {
-    uint64_t h = 0;
-    for (size_t i = 0; i < width; ++i) h = Mix(h, key[i]);
-    wanted = Fold(h);
-  }
-  const size_t mask = index.slots_.size() - 1;
-  for (size_t s = Fold(Mix(0, wanted)) & mask; index.slots_[s].newest_plus_1 != 0;
-       s = (s + 1) & mask) {
-    if (index.slots_[s].key != wanted) continue;
-    const uint32_t newest = index.slots_[s].newest_plus_1 - 1;
-    if (width == 1) return newest;
-    const uint32_t* cells = Cells(newest);
-    size_t i = 0;
-    while (i < width && cells[index.key_columns_[i]] == key[i]) ++i;
-    if (i == width) return newest;
-  }
-  return ColumnIndex::kEnd;
+  // Less 1, no row is kEnd.
+  return index.slots_[KeySlot(index, key)].newest_plus_1 - 1;
 }
 
 // --- Undo
 
 void Table::Push() {
-  Level level{rows_,          live_,         shift_,         slots_.size(),    used_,
-              chunks_.size(), marks_.size(), killed_.size(), subsumed_.size(), {}};
+  Level level{rows_, live_,          shift_,        retired_,       layout_,          slots_.size(),
+              used_, chunks_.size(), marks_.size(), killed_.size(), subsumed_.size(), {}};
   for (const auto& index : indexes_) {
     level.indexes.push_back({index->indexed(), index->slots_.size(), index->next_.capacity()});
   }
@@ -443,8 +378,8 @@ void Table::Pop() {
   }
   rows_ = level.rows;
   live_ = level.live;
-  ++layout_;
-  retired_ = 0;
+  layout_ = level.layout;
+  retired_ = level.retired;
   for (size_t i = level.killed; i < killed_.size(); ++i) {
     MutableCells(killed_[i])[arguments_ + 1] &= ~kDeadBit;
     if (same_slots) EnsureSlot(killed_[i]);

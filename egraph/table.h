@@ -26,7 +26,7 @@
 
 namespace l3c::egraph {
 
-// The rows of a table whose columns `mask` have given values, newest first.
+// The rows of a table that have a given value in one column, newest first: what a rebuild looks up.
 //
 // One chain of rows per distinct key, found through open addressing. Built on first use, extended
 // by the rows appended since.
@@ -34,16 +34,11 @@ class ColumnIndex {
  public:
   static constexpr uint32_t kEnd = 0xffffffffu;
 
-  explicit ColumnIndex(uint64_t mask);
+  explicit ColumnIndex(uint32_t column) : column_(column) {}
 
-  uint64_t mask() const { return mask_; }
-  const std::vector<uint32_t>& key_columns() const { return key_columns_; }
+  uint32_t column() const { return column_; }
   // Rows indexed so far: [0, indexed()).
   uint32_t indexed() const { return static_cast<uint32_t>(next_.size()); }
-  // How many rows share the key of a row, averaged over rows: what a join through this index meets.
-  double RowsPerProbe() const {
-    return rows_ == 0 ? 0 : static_cast<double>(squares_) / static_cast<double>(rows_);
-  }
   uint32_t Next(uint32_t row) const { return next_[row]; }
   size_t Bytes() const { return slots_.Bytes() + next_.Bytes(); }
 
@@ -52,16 +47,12 @@ class ColumnIndex {
   static constexpr uint32_t kLeftOut = 0xfffffffeu;  // in next_: the row was dead when indexed
   struct Slot {
     uint32_t newest_plus_1 = 0;  // row, 0 where empty
-    uint32_t rows = 0;           // of this key
-    uint32_t key = 0;            // the value of a single key column, else the hash of the key
+    uint32_t key = 0;
   };
-  uint64_t mask_;
-  std::vector<uint32_t> key_columns_;
+  uint32_t column_;
   ZeroedArray<Slot> slots_;
   GrowingArray<uint32_t> next_;  // by row: the next older one of the same key
   uint32_t keys_ = 0;
-  uint64_t rows_ = 0;     // entered, so the sum of Slot::rows
-  uint64_t squares_ = 0;  // the sum of their squares
 };
 
 class Table {
@@ -92,8 +83,9 @@ class Table {
   RuleId Provenance(uint32_t row) const { return RuleId{Flags(row) & kRuleMask}; }
   bool IsSubsumed(uint32_t row) const { return (Flags(row) & kSubsumedBit) != 0; }
   void MarkSubsumed(uint32_t row);
-  // For whoever keeps row numbers: changes when rows get other numbers or come back to life; and,
-  // with that unchanged, how many rows have died or been subsumed.
+  // For whoever keeps row numbers: changes when rows get other numbers; and, with that unchanged,
+  // how many rows have died or been subsumed. Pop() brings both back: it is for those who were
+  // there at the Push().
   uint64_t layout() const { return layout_; }
   uint32_t retired() const { return retired_; }
 
@@ -134,14 +126,11 @@ class Table {
   // How many rows were there at the latest Mark() with a clock not after `clock`.
   uint32_t RowsAt(uint64_t clock) const;
 
-  // The index on the columns in `mask` (bit c: column c), built and extended as needed. Valid until
+  // The index on a column (arguments(): the output), built and extended as needed. Valid until
   // Compact(), Pop() or the end of the table.
-  const ColumnIndex& Index(uint64_t mask);
-  // Of the indexes there are, the one on some of the columns in `mask` that meets the fewest rows
-  // per probe; nullptr when there is none.
-  const ColumnIndex* BestIndex(uint64_t mask) const;
-  // The newest row with this key (key columns in ascending order), or ColumnIndex::kEnd.
-  uint32_t Newest(const ColumnIndex& index, const uint32_t* key) const;
+  const ColumnIndex& Index(uint32_t column);
+  // The newest row with this key, or ColumnIndex::kEnd.
+  uint32_t Newest(const ColumnIndex& index, uint32_t key) const;
 
   // Pop() makes everything, order, indexes and Bytes() included, what it was at the matching
   // Push().
@@ -173,6 +162,8 @@ class Table {
   };
   struct Level {
     uint32_t rows, live, shift;
+    uint32_t retired;
+    uint64_t layout;
     size_t slots, used, chunks, marks, killed, subsumed;
     struct Index {
       uint32_t indexed;
@@ -216,10 +207,8 @@ class Table {
     cells[arguments_ + 1] = flags;
     return row;
   }
-  uint32_t KeyOf(const ColumnIndex& index, const uint32_t* cells) const;
-  bool SameKey(const ColumnIndex& index, const ColumnIndex::Slot& slot, uint32_t key,
-               const uint32_t* cells) const;
-  size_t KeySlot(const ColumnIndex& index, uint32_t key, const uint32_t* cells) const;
+  // The slot of the key, or an empty one.
+  static size_t KeySlot(const ColumnIndex& index, uint32_t key);
   void Extend(ColumnIndex& index);
   void ResizeIndex(ColumnIndex& index, size_t slots);
   // Takes the rows from `rows` on out of the index.

@@ -262,28 +262,4 @@ Claim TermBank::FactClaim(uint32_t fact) {
   return claim;
 }
 
-std::string TermText(const TermBank& bank, SortId sort, Value term, uint32_t depth) {
-  const EGraph& terms = bank.terms();
-  const Sort& s = terms.sort(sort);
-  std::string text;
-  const auto list = [&](std::string head, std::span<const Value> parts, auto&& sort_of) {
-    text = "(" + std::move(head);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (sort_of(i) == kUnit) continue;  // what a function value says of sorts
-      text += depth == 0 ? " …" : " " + TermText(bank, sort_of(i), parts[i], depth - 1);
-    }
-    text += ")";
-  };
-  if (s.is_equality) {
-    const Function& f = terms.function(bank.FunctionOf(term));
-    list(f.name, bank.ArgsOf(term), [&](size_t i) { return f.inputs[i]; });
-    return text;
-  }
-  if (!s.is_container()) return terms.DescribeValue(sort, term);
-  const std::span<const Value> elements = terms.Elements(term);
-  list(std::string(ContainerConstructor(s.container)), elements,
-       [&](size_t i) { return terms.ElementSort(sort, elements, i); });
-  return text;
-}
-
 }  // namespace l3c::egraph

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -48,8 +47,6 @@ class TermBank {
     return std::span(args_).subspan(calls_[term.bits].args,
                                     bank_.function(FunctionOf(term)).inputs.size());
   }
-  // How many terms of equality sorts there are.
-  size_t size() const { return calls_.size(); }
 
   // The term of a node of the log, and of a value of the graph: a class id stands for the node that
   // it was created with.
@@ -109,9 +106,5 @@ class TermBank {
   // Of containers that hold containers: these may share what they hold many times over.
   absl::flat_hash_map<uint32_t, Value> container_terms_;  // by value of the graph
 };
-
-// A literal or container of the bank, or a call one level deep, as the text language writes it.
-// Deeper terms are cut; `depth` counts levels.
-std::string TermText(const TermBank& bank, SortId sort, Value term, uint32_t depth);
 
 }  // namespace l3c::egraph

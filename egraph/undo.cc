@@ -21,16 +21,16 @@ void EGraph::Push() {
   level.primitives = primitives_.size();
   level.rulesets = ruleset_names_.size();
   level.rules = rules_.size();
-  level.large_ints = large_ints_.size();
-  level.floats = floats_.size();
+  level.large_ints = VectorMark(large_ints_);
+  level.floats = VectorMark(floats_);
   level.strings = strings_.size();
   level.string_bytes = string_bytes_;
   level.containers = containers_.mark();
   level.classes = class_sorts_.size();
   level.classes_capacity = class_sorts_.capacity();
-  level.unions = unions_.size();
-  level.unions_capacity = unions_.capacity();
+  level.unions = VectorMark(unions_);
   level.dirty_classes = dirty_classes_;
+  level.dirty_capacity = dirty_classes_.capacity();
   level.defer_unions = defer_unions_;
   level.deferred_unions = deferred_unions_;
   level.live_rows = live_rows_;
@@ -41,6 +41,7 @@ void EGraph::Push() {
   level.numerics = numerics_;
   level.failure = failure_;
   if (proof_log_) level.proof_log = proof_log_->mark();
+  level.search_cache = search_cache_.Save();
   level.globals = old_globals_.size();
   level.hidden = old_hidden_.size();
   levels_.push_back(std::move(level));
@@ -86,25 +87,33 @@ void EGraph::Pop() {
   schedulers_ = std::move(level.schedulers);
   absl::erase_if(scheduler_by_name_,
                  [this](const auto& entry) { return entry.second.index >= schedulers_.size(); });
-  search_cache_.Drop();
+  // A plan made anew might find the same matches in another order.
+  search_cache_.Restore(std::move(level.search_cache));
 
-  for (; large_ints_.size() > level.large_ints; large_ints_.pop_back()) {
-    large_int_index_.erase(large_ints_.back());
+  for (size_t i = level.large_ints.size; i < large_ints_.size(); ++i) {
+    large_int_index_.erase(large_ints_[i]);
   }
-  for (; floats_.size() > level.floats; floats_.pop_back()) {
-    float_index_.erase(std::bit_cast<uint64_t>(floats_.back()));
+  level.large_ints.CutBack(&large_ints_);
+  for (size_t i = level.floats.size; i < floats_.size(); ++i) {
+    float_index_.erase(std::bit_cast<uint64_t>(floats_[i]));
   }
+  level.floats.CutBack(&floats_);
   for (; strings_.size() > level.strings; strings_.pop_back()) string_index_.erase(strings_.back());
   string_bytes_ = level.string_bytes;
   containers_.Rewind(level.containers);
 
   union_find_.Pop();
   class_sorts_.Truncate(level.classes, level.classes_capacity);
-  unions_.Truncate(level.unions, level.unions_capacity);
+  level.unions.CutBack(&unions_);
   dirty_classes_ = std::move(level.dirty_classes);
+  dirty_classes_.reserve(level.dirty_capacity);
   defer_unions_ = level.defer_unions;
   deferred_unions_ = std::move(level.deferred_unions);
-  if (level.proof_log) proof_log_->Rewind(*level.proof_log);
+  if (level.proof_log) {
+    proof_log_->Rewind(*level.proof_log);
+  } else {
+    proof_log_.Drop();
+  }
   live_rows_ = level.live_rows;
   clock_ = level.clock;
   numerics_ = level.numerics;
@@ -121,6 +130,7 @@ void EGraph::DropLevel() {
   if (levels_.empty()) {
     old_globals_.clear();
     old_hidden_.clear();
+    search_cache_.ForgetSaved();
   }
   for (size_t f = 0; f < functions; ++f) tables_[f].DropLevel();
   union_find_.DropLevel();

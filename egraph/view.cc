@@ -1,10 +1,11 @@
 #include "egraph/view.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 namespace l3c::egraph {
 
-EGraphView::EGraphView(const EGraph& graph) : graph_(&graph) {
+EGraphView::EGraphView(const EGraph& graph) : graph_(&graph), version_(graph.version()) {
   // How many e-nodes each class has; then classes, then e-nodes placed by counting sort.
   std::vector<uint32_t> counts;
   const auto for_each_node = [&](auto&& fn) {
@@ -67,23 +68,27 @@ EGraphView::EGraphView(const EGraph& graph) : graph_(&graph) {
   });
 }
 
+void EGraphView::ThrowStale() {
+  throw std::logic_error("an e-graph has changed while a view of it was in use");
+}
+
 ClassRef EGraphView::ClassOf(Value class_id) const {
-  const uint32_t id = graph_->Find(class_id).bits;
+  const uint32_t id = graph().Find(class_id).bits;
   if (id >= class_of_value_.size()) return ClassRef{};
   return ClassRef{class_of_value_[id]};
 }
 
 ENodeRef EGraphView::FindNode(FunctionId f, std::span<const Value> args) const {
-  const std::optional<Value> output = graph_->Lookup(f, args);
+  const std::optional<Value> output = graph().Lookup(f, args);
   if (!output) return ENodeRef{};
   const ClassRef c = ClassOf(*output);
   if (!c.valid()) return ENodeRef{};
-  const Function& function = graph_->function(f);
+  const Function& function = graph().function(f);
   for (uint32_t n = class_first_[c.index]; n < class_first_[c.index + 1]; ++n) {
     if (node_functions_[n] != f) continue;
     const std::span<const Value> own = NodeArgs(ENodeRef{n});
     size_t i = 0;
-    while (i < own.size() && own[i] == graph_->Canonical(function.inputs[i], args[i])) ++i;
+    while (i < own.size() && own[i] == graph().Canonical(function.inputs[i], args[i])) ++i;
     if (i == own.size()) return ENodeRef{n};
   }
   return ENodeRef{};
@@ -95,7 +100,7 @@ std::string EGraphView::NodeText(ENodeRef n) const {
   const std::span<const Value> args = NodeArgs(n);
   for (size_t i = 0; i < args.size(); ++i) {
     text += ' ';
-    text += graph_->DescribeValue(f.inputs[i], args[i]);
+    text += graph().DescribeValue(f.inputs[i], args[i]);
   }
   return text + ')';
 }

@@ -2,9 +2,12 @@
 //
 // Classes and e-nodes get dense indices: classes by their canonical id, e-nodes class by class,
 // in order of declaration of their constructors, then of rows. The children of an e-node are its
-// arguments of equality sorts. Rows of functions and relations are
-// no e-nodes; read those (analyses) from graph(). The view refers to the graph, which must be
-// rebuilt, outlive it and not change meanwhile.
+// arguments of equality sorts. Rows of functions and relations are no e-nodes; read those
+// (analyses) from graph().
+//
+// Classes and e-nodes are a copy, but what they are called in the graph is not: the view refers to
+// the graph, which must be rebuilt and outlive it. Once a row, a class or a union has been added or
+// taken away, every question that the graph has a part in throws std::logic_error.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +26,19 @@ class EGraphView : public NodeGraph {
  public:
   explicit EGraphView(const EGraph& graph);
 
-  const EGraph& graph() const { return *graph_; }
+  const EGraph& graph() const {
+    if (graph_->version() != version_) [[unlikely]]
+      ThrowStale();
+    return *graph_;
+  }
 
   // The class of an equality-sort value; invalid when it holds no e-node that can be extracted.
   ClassRef ClassOf(Value class_id) const;
   Value ClassValue(ClassRef c) const { return class_values_[c.index]; }
-  SortId ClassSort(ClassRef c) const { return graph_->ClassSort(class_values_[c.index]); }
+  SortId ClassSort(ClassRef c) const { return graph().ClassSort(class_values_[c.index]); }
 
   FunctionId NodeFunction(ENodeRef n) const { return node_functions_[n.index]; }
-  const Function& function(ENodeRef n) const { return graph_->function(NodeFunction(n)); }
+  const Function& function(ENodeRef n) const { return graph().function(NodeFunction(n)); }
   // All arguments, canonical, base values included.
   std::span<const Value> NodeArgs(ENodeRef n) const {
     return {node_args_.data() + node_first_arg_[n.index],
@@ -45,7 +52,10 @@ class EGraphView : public NodeGraph {
   std::string NodeText(ENodeRef n) const;
 
  private:
+  [[noreturn]] static void ThrowStale();
+
   const EGraph* graph_;
+  uint64_t version_;
   std::vector<Value> class_values_;
   std::vector<uint32_t> class_of_value_;  // by class id; Value::kNone where none
   std::vector<FunctionId> node_functions_;

@@ -1,8 +1,11 @@
 #include "egraph/why_not.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "egraph/extract/term.h"
+#include "egraph/extract/time_limit.h"
 #include "egraph/nearest_match.h"
 #include "egraph/run.h"
 #include "nlohmann/json.hpp"
@@ -11,80 +14,144 @@ namespace l3c::egraph {
 namespace {
 
 constexpr size_t kMaxTermText = 160;
+constexpr size_t kMaxPatternText = 400;
 constexpr int kMaxNesting = 20;  // of patterns as they are printed
 
-// A rule's union as a query: its premises, then what its actions make, with the two sides of the
-// union in given classes.
+// A rule's union as a query: its premises, then those of its actions that the two sides of the
+// union are made by, with the two sides in given classes.
 struct Joining {
   Query query;
   Operand left, right;
   size_t atoms = 0, primitives = 0;  // those from here on are no premises
 };
 
-std::vector<Joining> JoiningQueries(const EGraph& graph, const Rule& rule, SortId sort) {
-  std::vector<Joining> all;
-  Joining made;
-  made.query = rule.query;
-  made.query.slot_sorts = rule.slot_sorts;
-  made.atoms = rule.query.atoms.size();
-  made.primitives = rule.query.primitives.size();
-  const auto sort_of = [&](const Operand& o) {
-    return o.is_constant ? SortId{} : rule.slot_sorts[o.bits];
-  };
-  for (const Action& action : rule.actions) {
-    std::vector<Operand> columns = action.args;
-    switch (action.kind) {
-      case Action::Kind::kAdd:
-      case Action::Kind::kLookup:
-        if (graph.function(action.function).kind == FunctionKind::kRelation) break;
-        columns.push_back(Operand::Slot(action.result));
-        made.query.atoms.push_back({action.function, std::move(columns)});
-        break;
-      case Action::Kind::kPrimitive:
-        made.query.primitives.push_back(
-            {action.primitive, action.args, Operand::Slot(action.result)});
-        break;
-      case Action::Kind::kGlobal:
-        made.query.presets.push_back({action.result, Value{action.value.bits}});
-        break;
-      case Action::Kind::kUnion:
-        if (sort_of(action.args[0]) != sort) break;
-        all.push_back(made);
-        all.back().left = action.args[0];
-        all.back().right = action.args[1];
-        break;
-      case Action::Kind::kAddAs: {
-        if (sort_of(action.value) != sort) break;
-        all.push_back(made);
-        Joining& joining = all.back();
-        joining.left = action.value;
-        joining.right = Operand::Slot(static_cast<uint32_t>(rule.slot_sorts.size()));
-        joining.query.slot_sorts.push_back(sort);
-        columns.push_back(joining.right);
-        joining.query.atoms.push_back({action.function, std::move(columns)});
-        break;
+// The unions of a rule that join classes of a sort.
+class Unions {
+ public:
+  Unions(const EGraph& graph, const Rule& rule, SortId sort)
+      : graph_(graph), rule_(rule), sort_(sort), maker_(rule.slot_sorts.size(), kNone) {
+    for (uint32_t a = 0; a < rule.actions.size(); ++a) {
+      switch (rule.actions[a].kind) {
+        case Action::Kind::kAdd:
+        case Action::Kind::kLookup:
+        case Action::Kind::kPrimitive:
+        case Action::Kind::kGlobal:
+          maker_[rule.actions[a].result] = a;
+          break;
+        default:
+          break;
       }
-      case Action::Kind::kSet:
-      case Action::Kind::kRemove:
-      case Action::Kind::kSubsume:
-      case Action::Kind::kPanic:
-        break;
     }
   }
-  return all;
-}
+
+  // The next one; nothing after the last.
+  std::optional<Joining> Next() {
+    for (; next_ < rule_.actions.size(); ++next_) {
+      const Action& action = rule_.actions[next_];
+      if (action.kind == Action::Kind::kUnion && SortOf(action.args[0]) == sort_) {
+        Joining joining = Begin(next_++);
+        joining.left = Renamed(action.args[0], &joining.query);
+        joining.right = Renamed(action.args[1], &joining.query);
+        return joining;
+      }
+      if (action.kind == Action::Kind::kAddAs && SortOf(action.value) == sort_) {
+        Joining joining = Begin(next_++);
+        joining.left = Renamed(action.value, &joining.query);
+        joining.right = NewSlot(sort_, &joining.query);
+        AddAtom(action, joining.right, &joining.query);
+        return joining;
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr uint32_t kNone = 0xffffffffu;
+
+  SortId SortOf(const Operand& o) const {
+    return o.is_constant ? SortId{} : rule_.slot_sorts[o.bits];
+  }
+  static Operand NewSlot(SortId sort, Query* query) {
+    query->slot_sorts.push_back(sort);
+    return Operand::Slot(static_cast<uint32_t>(query->slot_sorts.size() - 1));
+  }
+  // Slots of actions get numbers as they are needed, so that a query is no larger than what the
+  // union rests on.
+  Operand Renamed(const Operand& o, Query* query) {
+    if (o.is_constant || o.bits < rule_.query.slot_sorts.size()) return o;
+    const auto [it, fresh] = renamed_.try_emplace(o.bits, Operand{});
+    if (fresh) it->second = NewSlot(rule_.slot_sorts[o.bits], query);
+    return it->second;
+  }
+  void AddAtom(const Action& action, Operand out, Query* query) {
+    std::vector<Operand> columns;
+    for (const Operand& o : action.args) columns.push_back(Renamed(o, query));
+    columns.push_back(out);
+    query->atoms.push_back({action.function, std::move(columns)});
+  }
+
+  // With the actions that action `last` rests on.
+  Joining Begin(uint32_t last) {
+    std::vector<uint32_t> needed;
+    std::vector<uint8_t> is_needed(rule_.actions.size(), 0);
+    const auto need = [&](const Operand& o) {
+      if (o.is_constant || maker_[o.bits] == kNone || is_needed[maker_[o.bits]] != 0) return;
+      is_needed[maker_[o.bits]] = 1;
+      needed.push_back(maker_[o.bits]);
+    };
+    for (const Operand& o : rule_.actions[last].args) need(o);
+    if (rule_.actions[last].kind == Action::Kind::kAddAs) need(rule_.actions[last].value);
+    for (size_t i = 0; i < needed.size(); ++i) {
+      for (const Operand& o : rule_.actions[needed[i]].args) need(o);
+    }
+    std::sort(needed.begin(), needed.end());
+    renamed_.clear();
+    Joining joining;
+    joining.query = rule_.query;
+    joining.atoms = rule_.query.atoms.size();
+    joining.primitives = rule_.query.primitives.size();
+    for (const uint32_t a : needed) {
+      const Action& action = rule_.actions[a];
+      const Operand result = Renamed(Operand::Slot(action.result), &joining.query);
+      if (action.kind == Action::Kind::kGlobal) {
+        joining.query.presets.push_back({result.bits, Value{action.value.bits}});
+      } else if (action.kind == Action::Kind::kPrimitive) {
+        std::vector<Operand> args;
+        for (const Operand& o : action.args) args.push_back(Renamed(o, &joining.query));
+        joining.query.primitives.push_back({action.primitive, std::move(args), result});
+      } else if (graph_.function(action.function).kind != FunctionKind::kRelation) {
+        AddAtom(action, result, &joining.query);
+      }
+    }
+    return joining;
+  }
+
+  const EGraph& graph_;
+  const Rule& rule_;
+  const SortId sort_;
+  std::vector<uint32_t> maker_;  // by slot: the action that gives it its value
+  uint32_t next_ = 0;
+  absl::flat_hash_map<uint32_t, Operand> renamed_;  // slots of actions, in the query at hand
+};
 
 class Asker {
  public:
-  Asker(EGraph& graph, Value a, Value b)
-      : graph_(graph), a_(graph.Find(a)), b_(graph.Find(b)), nearest_(graph), terms_(graph) {}
+  Asker(EGraph& graph, Value a, Value b, TimeLimit limit)
+      : graph_(graph),
+        a_(graph.Find(a)),
+        b_(graph.Find(b)),
+        limit_(limit),
+        nearest_(graph, kMaxRows, limit),
+        terms_(graph) {}
 
+  // To ask about rules alone.
   Asker(EGraph& graph, DescribeClass describe)
-      : graph_(graph), nearest_(graph), terms_(graph), describe_(std::move(describe)) {}
+      : graph_(graph), nearest_(graph, kMaxRows), terms_(graph), describe_(std::move(describe)) {}
 
   WhyNotRule NoMatch(RuleId id) {
     const Query& query = graph_.rule(id).query;
     const PartialMatch match = nearest_.Find(query);
+    FindMakers(query);
     WhyNotRule result;
     result.rule = id;
     result.kind = match.complete ? WhyNotRule::Kind::kWaiting : WhyNotRule::Kind::kPremise;
@@ -105,28 +172,40 @@ class Asker {
     WhyNot why_not;
     why_not.equal = a_ == b_;
     if (why_not.equal) return why_not;
-    for (uint32_t r = kCongruence.index + 1; r < graph_.rule_count(); ++r) {
-      std::optional<WhyNotRule> best;
-      for (const Joining& joining :
-           JoiningQueries(graph_, graph_.rule(RuleId{r}), graph_.ClassSort(a_))) {
+    for (uint32_t r = kCongruence.index + 1; r < graph_.rule_count() && !AtLimit(); ++r) {
+      std::optional<Near> best;
+      Unions unions(graph_, graph_.rule(RuleId{r}), graph_.ClassSort(a_));
+      std::optional<Joining> joining;
+      while (!AtLimit() && (joining = unions.Next())) {
         for (const auto& [left, right] : {std::pair(a_, b_), std::pair(b_, a_)}) {
-          const std::optional<WhyNotRule> found = Try(RuleId{r}, joining, left, right);
-          if (!found) continue;
-          const auto rank = [](const WhyNotRule& w) {
-            return std::pair(static_cast<int>(w.kind), w.matched);
-          };
-          if (!best || rank(*best) < rank(*found)) best = found;
+          std::optional<Near> near = Try(*joining, left, right);
+          if (near && (!best || best->rank() < near->rank())) best = std::move(near);
         }
       }
-      if (best) why_not.rules.push_back(std::move(*best));
+      if (!best) continue;
+      why_not.rules.push_back(Told(RuleId{r}, *best));
+      if (joining) why_not.rules.back().searched_all = false;
     }
+    why_not.searched_all = !AtLimit();
     why_not.congruence = NearestCongruence();
     return why_not;
   }
 
  private:
-  std::optional<WhyNotRule> Try(RuleId id, const Joining& joining, Value left, Value right) {
-    const Rule& rule = graph_.rule(id);
+  // How near a union of a rule has come.
+  struct Near {
+    Joining joining;
+    Value left;
+    PartialMatch match;
+    bool beyond = false;  // all premises hold
+    std::pair<int, size_t> rank() const {
+      return {match.complete ? 2 : beyond ? 1 : 0, match.matched};
+    }
+  };
+
+  bool AtLimit() const { return rows_ > kMaxRows || work_ > kMaxWork || limit_.Passed(); }
+
+  std::optional<Near> Try(const Joining& joining, Value left, Value right) {
     std::vector<Value> bound(joining.query.slot_sorts.size());
     for (const auto& [operand, v] :
          {std::pair(joining.left, left), std::pair(joining.right, right)}) {
@@ -135,25 +214,36 @@ class Asker {
     }
     // What a lookup or an addition gives is bound by it, not before it, so that a term in another
     // class shows as the point where the match ends.
-    const PartialMatch match = nearest_.Find(joining.query, bound, joining.atoms);
+    Near near{joining, left, nearest_.Find(joining.query, bound, joining.atoms)};
+    rows_ += nearest_.rows();
+    work_ += bound.size() + joining.query.atoms.size() + joining.query.primitives.size();
+    const PartialMatch& match = near.match;
+    near.beyond = (match.failed_atom && *match.failed_atom >= joining.atoms) ||
+                  (match.failed_primitive && *match.failed_primitive >= joining.primitives);
+    return near;
+  }
+
+  WhyNotRule Told(RuleId id, const Near& near) {
+    const Rule& rule = graph_.rule(id);
+    const Joining& joining = near.joining;
+    const PartialMatch& match = near.match;
+    FindMakers(joining.query);
     WhyNotRule result;
     result.rule = id;
     result.premises = joining.atoms + joining.primitives;
     result.searched_all = match.searched_all;
-    const bool beyond = (match.failed_atom && *match.failed_atom >= joining.atoms) ||
-                        (match.failed_primitive && *match.failed_primitive >= joining.primitives);
     result.kind = match.complete ? WhyNotRule::Kind::kWaiting
-                  : beyond       ? WhyNotRule::Kind::kElsewhere
+                  : near.beyond  ? WhyNotRule::Kind::kElsewhere
                                  : WhyNotRule::Kind::kPremise;
     result.matched = std::min(match.matched, result.premises);
-    result.nearest =
-        "with " + TermText(graph_.ClassSort(left), left) + " for the side that it matches";
+    result.nearest = "with " + TermText(graph_.ClassSort(near.left), near.left) +
+                     " for the side that it matches";
     const std::string substitution = Substitution(rule.query, match.slots);
     if (!substitution.empty()) result.nearest += ", " + substitution;
     if (match.failed_atom) {
       const Atom& atom = joining.query.atoms[*match.failed_atom];
       result.failed = AtomText(joining.query, atom, match.slots);
-      if (beyond) result.failed += Instead(atom, match.slots);
+      if (near.beyond) result.failed += Instead(atom, match.slots);
     } else if (match.failed_primitive) {
       result.failed = PrimitiveText(joining.query,
                                     joining.query.primitives[*match.failed_primitive], match.slots);
@@ -206,33 +296,48 @@ class Asker {
     return text;
   }
 
-  // An operand as the rule writes it: a variable, a literal, or the pattern that binds it.
-  std::string Pattern(const Query& query, const Operand& o, SortId sort,
-                      std::span<const Value> slots, int depth) const {
-    if (o.is_constant) return graph_.DescribeValue(sort, Value{o.bits});
-    if (const std::string_view name = NameOf(query, o.bits); !name.empty())
-      return std::string(name);
+  // For Pattern(): which atom of the query a slot is the value of, the first of several.
+  void FindMakers(const Query& query) {
+    makers_.clear();
     for (const Atom& atom : query.atoms) {
-      if (depth < kMaxNesting && atom.columns.back() == o) {
-        return CallText(query, atom, slots, depth + 1);
-      }
+      const Operand& out = atom.columns.back();
+      if (!out.is_constant) makers_.try_emplace(out.bits, &atom);
     }
-    return slots[o.bits].valid() ? TermText(sort, slots[o.bits]) : "_";
   }
 
-  std::string CallText(const Query& query, const Atom& atom, std::span<const Value> slots,
-                       int depth = 0) const {
-    const Function& f = graph_.function(atom.function);
-    std::string text = "(" + f.name;
-    for (size_t i = 0; i < f.inputs.size(); ++i) {
-      text += " " + Pattern(query, atom.columns[i], f.inputs[i], slots, depth);
+  // An operand as the rule writes it: a variable, a literal, or the pattern that binds it.
+  void AddPattern(const Query& query, const Operand& o, SortId sort, std::span<const Value> slots,
+                  int depth, std::string* text) const {
+    if (text->size() > kMaxPatternText) {
+      if (!text->ends_with("…")) *text += "…";
+      return;
     }
-    return text + ")";
+    if (o.is_constant) {
+      *text += graph_.DescribeValue(sort, Value{o.bits});
+    } else if (const std::string_view name = NameOf(query, o.bits); !name.empty()) {
+      *text += name;
+    } else if (const auto it = makers_.find(o.bits); depth < kMaxNesting && it != makers_.end()) {
+      AddCall(query, *it->second, slots, depth + 1, text);
+    } else {
+      *text += slots[o.bits].valid() ? TermText(sort, slots[o.bits]) : "_";
+    }
+  }
+
+  void AddCall(const Query& query, const Atom& atom, std::span<const Value> slots, int depth,
+               std::string* text) const {
+    const Function& f = graph_.function(atom.function);
+    *text += "(" + f.name;
+    for (size_t i = 0; i < f.inputs.size(); ++i) {
+      *text += ' ';
+      AddPattern(query, atom.columns[i], f.inputs[i], slots, depth, text);
+    }
+    *text += ')';
   }
 
   std::string AtomText(const Query& query, const Atom& atom, std::span<const Value> slots) const {
     const Function& f = graph_.function(atom.function);
-    std::string text = CallText(query, atom, slots);
+    std::string text;
+    AddCall(query, atom, slots, 0, &text);
     const Operand& out = atom.columns.back();
     if (f.output == kUnit) return text;
     if (out.is_constant) return text + " = " + graph_.DescribeValue(f.output, Value{out.bits});
@@ -248,8 +353,12 @@ class Asker {
     for (size_t i = 0; i < p.args.size(); ++i) {
       const SortId sort =
           p.args[i].is_constant ? primitive.Input(i) : query.slot_sorts[p.args[i].bits];
-      text +=
-          " " + (sort == kAnySort ? std::string("_") : Pattern(query, p.args[i], sort, slots, 0));
+      text += ' ';
+      if (sort == kAnySort) {
+        text += '_';
+      } else {
+        AddPattern(query, p.args[i], sort, slots, 0, &text);
+      }
     }
     return text + ")";
   }
@@ -279,13 +388,15 @@ class Asker {
       if (function.kind != FunctionKind::kConstructor || function.output != graph_.ClassSort(a_)) {
         continue;
       }
+      if (limit_.Passed()) break;
       std::vector<std::vector<Value>> rows[2];
       graph_.ForEachRow(FunctionId{f}, [&](const Row& row) {
         const Value out = graph_.Find(row.output());
         if (out != a_ && out != b_) return;
         std::vector<Value> args;
         for (uint32_t i = 0; i < row.size(); ++i) args.push_back(row.arg(i));
-        if (auto& side = rows[out == b_]; side.size() < kMaxRows) side.push_back(std::move(args));
+        if (auto& side = rows[out == b_]; side.size() < kMaxCompared)
+          side.push_back(std::move(args));
       });
       for (const auto& x : rows[0]) {
         for (const auto& y : rows[1]) {
@@ -315,26 +426,32 @@ class Asker {
   }
 
   // Classes with more e-nodes of one function are compared by these many.
-  static constexpr size_t kMaxRows = 1000;
+  static constexpr size_t kMaxCompared = 1000;
+  // Rows of all searches, and of one; premises and actions of all unions tried.
+  static constexpr uint64_t kMaxRows = 2'000'000;
+  static constexpr uint64_t kMaxWork = 2'000'000;
 
   EGraph& graph_;
   const Value a_, b_;
+  const TimeLimit limit_;
   NearestMatch nearest_;
   TermExtractor terms_;
   const DescribeClass describe_;
+  uint64_t rows_ = 0;
+  uint64_t work_ = 0;
+  absl::flat_hash_map<uint32_t, const Atom*> makers_;  // by slot
 };
-
-EGraph& Rebuilt(EGraph& graph) {
-  graph.Rebuild();
-  return graph;
-}
 
 }  // namespace
 
-WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b) { return Asker(Rebuilt(graph), a, b).Ask(); }
+WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b, double max_seconds) {
+  graph.Rebuild();
+  return Asker(graph, a, b, TimeLimit(TimeKind::kWall, max_seconds)).Ask();
+}
 
 WhyNotRule WhyNoMatch(EGraph& graph, RuleId rule, DescribeClass describe) {
-  return Asker(Rebuilt(graph), std::move(describe)).NoMatch(rule);
+  graph.Rebuild();
+  return Asker(graph, std::move(describe)).NoMatch(rule);
 }
 
 std::string WhyNotText(const EGraph& graph, const WhyNot& why_not) {
@@ -363,7 +480,11 @@ std::string WhyNotText(const EGraph& graph, const WhyNot& why_not) {
     if (!r.held_back.empty()) text += "  held back: " + r.held_back + "\n";
     if (!r.searched_all) text += "  (the search for a nearer match was cut off)\n";
   }
-  if (why_not.rules.empty()) text += "no rule unites terms of this sort\n";
+  if (!why_not.searched_all) {
+    text += "(the search was cut off before all rules had been looked at)\n";
+  } else if (why_not.rules.empty()) {
+    text += "no rule unites terms of this sort\n";
+  }
   if (!why_not.congruence.empty()) text += "congruence: " + why_not.congruence + "\n";
   return text;
 }
@@ -386,7 +507,10 @@ std::string WhyNotJson(const EGraph& graph, const WhyNot& why_not) {
                      {"held_back", r.held_back},
                      {"searched_all", r.searched_all}});
   }
-  const Json all{{"equal", why_not.equal}, {"rules", rules}, {"congruence", why_not.congruence}};
+  const Json all{{"equal", why_not.equal},
+                 {"rules", rules},
+                 {"searched_all", why_not.searched_all},
+                 {"congruence", why_not.congruence}};
   return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

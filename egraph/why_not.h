@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,12 +39,16 @@ struct WhyNotRule {
 struct WhyNot {
   bool equal = false;             // then there is nothing to say
   std::vector<WhyNotRule> rules;  // by rule
+  // False where the search was cut off: by its limits on rows and on unions tried, or by time.
+  bool searched_all = true;
   // "(F x) and (F y) would be equal if x = y": the nearest by congruence, if any.
   std::string congruence;
 };
 
-// Both ids must be classes of one sort. The graph is rebuilt first.
-WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b);
+// Both ids must be classes of one sort. The graph is rebuilt first. Takes no longer than
+// `max_seconds`, but for what it takes to cost the terms of the graph.
+WhyNot ExplainWhyNot(EGraph& graph, Value a, Value b,
+                     double max_seconds = std::numeric_limits<double>::infinity());
 // Why a rule has no match: the match that comes nearest (its substitution in `nearest`, which may
 // be empty) and the premise that it fails. kWaiting where there is a match after all. The graph is
 // rebuilt first. `describe` names classes; "" leaves it to the smallest term.

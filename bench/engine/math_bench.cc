@@ -135,13 +135,20 @@ void Small() {
   std::printf("steps 1 to 5             %8.1f us\n", steps);
 }
 
+int Usage() {
+  std::fprintf(stderr, "usage: math_bench [--steps N] [--repeat R] [--threads N]\n");
+  return 2;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   size_t steps = 11;
   size_t repeat = 3;
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const size_t value = std::strtoull(argv[i + 1], nullptr, 10);
+  for (int i = 1; i < argc; i += 2) {
+    char* end = nullptr;
+    const size_t value = i + 1 < argc ? std::strtoull(argv[i + 1], &end, 10) : 0;
+    if (end == nullptr || end == argv[i + 1] || *end != '\0') return Usage();
     if (std::strcmp(argv[i], "--steps") == 0) {
       steps = std::min<size_t>(value, std::size(math::kNodes) - 1);
     } else if (std::strcmp(argv[i], "--repeat") == 0) {
@@ -149,8 +156,7 @@ int main(int argc, char** argv) {
     } else if (std::strcmp(argv[i], "--threads") == 0) {
       g_threads = static_cast<uint32_t>(std::max<size_t>(value, 1));
     } else {
-      std::fprintf(stderr, "usage: math_bench [--steps N] [--repeat R] [--threads N]\n");
-      return 2;
+      return Usage();
     }
   }
   Small();

@@ -1,8 +1,7 @@
 // What proofs cost: math-microbenchmark with the log off, on, and with redundant unions; then the
 // size of proofs of random equalities, and the time to make and to check them.
 //
-//   proof_bench [STEPS [PROOFS [ROUNDS]]]       10 steps, 50 proofs, medians of 3 rounds unless
-//   given
+//   proof_bench [STEPS [PROOFS [ROUNDS]]]       10 steps, 50 proofs, medians of 3 rounds
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -41,7 +40,7 @@ double Run(EGraph& graph, Mode mode, uint64_t steps) {
   return Seconds() - start;
 }
 
-void Explain(EGraph& graph, int proofs) {
+void Explain(EGraph& graph, uint64_t proofs) {
   double start = Seconds();
   Explainer explainer(graph);
   std::printf("  index of the log: %.3f s\n", Seconds() - start);
@@ -53,7 +52,7 @@ void Explain(EGraph& graph, int proofs) {
   std::mt19937 random(1);
   std::vector<size_t> sizes, first;
   double explaining = 0, checking = 0;
-  while (sizes.size() < static_cast<size_t>(proofs)) {
+  while (sizes.size() < proofs) {
     const auto& x = by_class[random() % by_class.size()];
     const auto begin = std::lower_bound(by_class.begin(), by_class.end(), std::pair(x.first, 0u));
     const auto end = std::lower_bound(by_class.begin(), by_class.end(), std::pair(x.first + 1, 0u));
@@ -82,19 +81,30 @@ void Explain(EGraph& graph, int proofs) {
       "  %zu proofs, all checked: steps before shortening median %zu max %zu, after %zu and "
       "%zu; %.2f ms to make one, %.2f ms to check it\n",
       sizes.size(), first[first.size() / 2], first.back(), sizes[sizes.size() / 2], sizes.back(),
-      1e3 * explaining / proofs, 1e3 * checking / proofs);
+      1e3 * explaining / static_cast<double>(proofs), 1e3 * checking / static_cast<double>(proofs));
+}
+
+int Usage() {
+  std::fprintf(stderr, "usage: proof_bench [STEPS [PROOFS [ROUNDS]]], each from 1 on\n");
+  return 2;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const uint64_t steps = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 10;
-  const int proofs = argc > 2 ? std::atoi(argv[2]) : 50;
-  const int rounds = argc > 3 ? std::max(1, std::atoi(argv[3])) : 3;
+  uint64_t numbers[] = {10, 50, 3};
+  if (argc > 4) return Usage();
+  for (int i = 1; i < argc; ++i) {
+    char* end = nullptr;
+    numbers[i - 1] = std::strtoull(argv[i], &end, 10);
+    // Without a step nothing is equal to anything else, and there is nothing to prove.
+    if (end == argv[i] || *end != '\0' || numbers[i - 1] == 0) return Usage();
+  }
+  const auto [steps, proofs, rounds] = numbers;
   constexpr const char* kNames[] = {"off", "on", "on, redundant unions too"};
   for (int m = 0; m < 3; ++m) {
     std::vector<double> times;
-    for (int round = 0; round < rounds; ++round) {
+    for (uint64_t round = 0; round < rounds; ++round) {
       EGraph graph;
       times.push_back(Run(graph, static_cast<Mode>(m), steps));
       if (round + 1 != rounds) continue;

@@ -19,15 +19,20 @@ bool Loader::CheckCommand(uint32_t n) {
   Query query;
   if (!ReadQuery(n, 1, &query)) return false;
   const std::optional<bool> holds = HasMatchInTime(query);
-  if (!holds) return Error(Offset(n), "the time limit passed before this was known");
+  if (!holds) {
+    return Error(Offset(n),
+                 "the " + std::string(StopReasonName(stopped_)) + " passed before this was known");
+  }
   return *holds ? ProveCheck(n, query) : CheckFailed(n);
 }
 
 std::optional<bool> Loader::HasMatchInTime(const Query& query) {
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - check_began_;
-  const double limit = options_.budget.max_seconds;
-  return HasMatchWithin(graph_, query, /*subsumed_too=*/true,
-                        std::isfinite(limit) ? std::max(0.0, limit - spent.count()) : limit);
+  Budget left = options_.budget;
+  if (std::isfinite(left.max_seconds)) {
+    left.max_seconds = std::max(0.0, left.max_seconds - spent.count());
+  }
+  return HasMatchWithin(graph_, query, /*subsumed_too=*/true, left, &stopped_);
 }
 
 // Whether there is a match of the facts [first, last) of `n`; nothing where they are no query by
@@ -89,7 +94,9 @@ bool Loader::CheckFailed(uint32_t n) {
     }
     if (doc_.IsSymbol(Child(fact, 0)) && doc_.Text(Child(fact, 0)) == "=") {
       for (uint32_t side = 1; side < Count(fact); ++side) {
-        if (doc_.IsList(Child(fact, side))) message += ValueInGraph(Child(fact, side));
+        const uint32_t expr = Child(fact, side);
+        const bool global = doc_.IsSymbol(expr) && graph_.FindGlobal(doc_.Text(expr)) != nullptr;
+        if (doc_.IsList(expr) || global) message += ValueInGraph(expr);
       }
     }
     return Error(Offset(fact), std::move(message));

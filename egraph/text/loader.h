@@ -210,6 +210,7 @@ class Loader {
   size_t output_ = 0;    // bytes printed and written
   // Of the check that is carried out, with all that a failed one says.
   std::chrono::steady_clock::time_point check_began_;
+  StopReason stopped_ = StopReason::kTimeLimit;  // what ended the search of HasMatchInTime()
   std::optional<TermExtractor> terms_;
   uint64_t terms_version_ = 0;
 };

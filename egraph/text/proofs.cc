@@ -31,16 +31,21 @@ std::optional<Proof> Loader::ProveQuery(uint32_t n, const Query& query) {
     Error(Offset(n), *graph_.failure());
     return std::nullopt;
   }
-  NearestMatch nearest(graph_, kMaxProveRows);
+  const TimeLimit limit(TimeKind::kWall, options_.budget.max_seconds);
+  NearestMatch nearest(graph_, kMaxProveRows, limit);
   nearest.SeeSubsumed(true);
   const PartialMatch match = nearest.Find(query);
+  if (!match.complete && limit.Passed()) {
+    Error(Offset(n), "the time limit passed before a match was found");
+    return std::nullopt;
+  }
   if (!match.complete) {
     Error(Offset(n), match.searched_all ? "no match for " + Quoted(n)
                                         : "no match for " + Quoted(n) + " among the first " +
                                               std::to_string(kMaxProveRows) + " rows");
     return std::nullopt;
   }
-  Explainer explainer(graph_);
+  Explainer explainer(graph_, limit);
   std::optional<Proof> proof = explainer.ExplainMatch(query, match.slots);
   if (!proof) {
     Error(Offset(n), "it holds, but there is no proof of it: " + explainer.gap());
@@ -48,8 +53,9 @@ std::optional<Proof> Loader::ProveQuery(uint32_t n, const Query& query) {
   }
   // A query of primitives alone has no steps to check.
   if (proof->goals.empty()) return proof;
-  if (const std::optional<std::string> wrong = ProofChecker(graph_).Check(*proof)) {
-    Error(Offset(n), "the proof was refused: " + *wrong);
+  if (const std::optional<std::string> wrong = ProofChecker(graph_, limit).Check(*proof)) {
+    Error(Offset(n),
+          (limit.Passed() ? "the proof was not checked: " : "the proof was refused: ") + *wrong);
     return std::nullopt;
   }
   return proof;
@@ -61,7 +67,7 @@ bool Loader::PrintProofOf(uint32_t n, const Query& query) {
   Printed printed;
   printed.kind = Printed::Kind::kProof;
   printed.text = PrintProof(graph_, *proof);
-  printed.json = ProofJson(graph_, *proof);
+  if (options_.json) printed.json = ProofJson(graph_, *proof);
   return Print(n, std::move(printed));
 }
 
@@ -107,11 +113,11 @@ bool Loader::WhyNotCommand(uint32_t n) {
   if (a.sort != b.sort || !graph_.sort(a.sort).is_equality) {
     return Error(Offset(n), "expected two terms of one declared sort");
   }
-  const WhyNot why_not = ExplainWhyNot(graph_, a.value, b.value);
+  const WhyNot why_not = ExplainWhyNot(graph_, a.value, b.value, options_.budget.max_seconds);
   Printed printed;
   printed.kind = Printed::Kind::kWhyNot;
   printed.text = WhyNotText(graph_, why_not);
-  printed.json = WhyNotJson(graph_, why_not);
+  if (options_.json) printed.json = WhyNotJson(graph_, why_not);
   return Print(n, std::move(printed));
 }
 

@@ -84,6 +84,7 @@ class EGraph(L3cTest):
         path = self.write("sums.egg", SUMS + "(run 100) (print-size)")
         for option, value, reason in (("--max-nodes", 5000, "node limit"),
                                       ("--max-matches", 7000, "match limit"),
+                                      ("--max-work", 20000, "work limit"),
                                       ("--max-iterations", 3, "iteration limit"),
                                       ("--max-bytes", 2 << 20, "byte limit"),
                                       ("--max-seconds", 0.05, "time limit")):
@@ -120,6 +121,23 @@ class EGraph(L3cTest):
         self.assertLess(time.monotonic() - began, 3)
         self.assertRegex(done.err, "slow.egg:3:1: error: (check failed|the time limit passed)")
 
+    def test_a_search_without_a_match_stops_at_its_work(self):
+        facts = "(r a x) (r b x) (r c x) (= (+ a (+ b c)) -1)"
+        rows = ("(relation r (i64 i64)) (r 0 0) (rule ((r a b) (< a 3000)) ((r (+ a 1) b)))"
+                "(run 3001)\n(ruleset slow)")
+        rule = self.write("rule.egg", rows + f'(rule ({facts}) ((panic "no")) :ruleset slow :name "triples")'
+                          "(rule ((r a b) (< b 0)) ((r b a)) :ruleset slow :name \"once\") (run slow 1)")
+        seen = set()
+        for threads in (1, 2):
+            done = self.l3c("egraph", "run", rule, "--max-work", 10_000_000, "--threads", threads)
+            self.assertIn("warning: a run stopped at its work limit\n", done.err)
+            self.assertRegex(done.err.splitlines()[1], "looked at.*'triples'")
+            seen.add(done.err)
+        self.assertEqual(len(seen), 1)
+        check = self.write("check.egg", rows + f"(check {facts})\n")
+        done = self.l3c("egraph", "run", check, "--max-work", 10_000_000, code=1)
+        self.assertIn("check.egg:2:15: error: the work limit passed before this was known", done.err)
+
     def test_costs_that_extract_cannot_add_are_refused(self):
         for cost in ("1.5", "inf", "-1", "9007199254740993"):
             program = self.write("cost.egg", f"(datatype A (B :cost {cost}))")
@@ -127,7 +145,8 @@ class EGraph(L3cTest):
 
     def test_counts_and_times_that_are_none_are_wrong_usage(self):
         program = self.write("empty.egg", "")
-        for option in ("--max-nodes", "--max-matches", "--max-iterations", "--max-bytes"):
+        for option in ("--max-nodes", "--max-matches", "--max-work", "--max-iterations",
+                       "--max-bytes"):
             for value in ("-1", "99999999999999999999", "1.5", "x"):
                 self.egraph(program, option, value, code=2)
         for value in ("nan", "inf", "-1"):

@@ -213,6 +213,37 @@ TEST(Conflict, NamesBothRules) {
   EXPECT_EQ(result.status.line, 7u);  // the union
 }
 
+// Values that are classes, arguments that are containers, a merge that gives nothing: all terms,
+// and both rules.
+TEST(Conflict, IsSaidInTerms) {
+  EGraph graph;
+  const ProgramResult classes = LoadProgram(graph, R"((datatype* (T (A) (B i64) (F Ts))
+  (sort Ts (Vec T)))
+(function next (T Ts) T :no-merge)
+(relation start (T))
+(rule ((start x)) ((set (next x (vec-of x (B 1))) (B 2))) :name "up")
+(rule ((start x)) ((set (next x (vec-of x (B 1))) (F (vec-of x)))) :name "down")
+(start (A))
+(run 1))",
+                                            "next.egg");
+  EXPECT_EQ(classes.status.message,
+            "conflicting values for (next (A) (vec-of (A) (B 1))): (B 2) from rule 'up' "
+            "(next.egg:5), (F (vec-of (A))) from rule 'down' (next.egg:6)");
+  EGraph merge;
+  const ProgramResult nothing = LoadProgram(merge, R"((datatype T (A))
+(function part (T) i64 :merge (/ old new))
+(relation start (T))
+(rule ((start x)) ((set (part x) 1)) :name "one")
+(rule ((start x)) ((set (part x) 0)) :name "none")
+(start (A))
+(run 1))",
+                                            "part.egg");
+  EXPECT_NE(nothing.status.message.find("(part (A)): 1 from rule 'one' (part.egg:4), 0 from rule "
+                                        "'none' (part.egg:5)"),
+            std::string::npos)
+      << nothing.status.message;
+}
+
 TEST(Conflict, NamesAFactOfTheInputAndARule) {
   EGraph graph;
   const ProgramResult result = LoadProgram(graph, R"((function size (i64) i64 :no-merge)

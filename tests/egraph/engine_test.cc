@@ -335,6 +335,58 @@ TEST(Budgets, StopWhereTheySay) {
   }
 }
 
+// Rules that match nothing: only the rows that they look at say how much they do.
+TEST(Budgets, WorkIsCountedWhereNothingMatches) {
+  std::string text =
+      "(relation r (i64 i64)) (relation s (i64))"
+      "(rule ((r a x) (r b x) (< (+ a b) 0)) ((s a)) :name \"pairs\")"
+      "(rule ((r a x) (< a 0)) ((s a)) :name \"rows\")";
+  for (int i = 0; i < 1000; ++i) text += "(r " + std::to_string(i) + " 0)";
+  const auto run = [&](uint64_t max_work) {
+    EGraph g;
+    EXPECT_TRUE(LoadProgram(g, text, "work.egg").ok());
+    Budget budget;
+    budget.max_work = max_work;
+    return RunRuleset(g, kDefaultRuleset, budget);
+  };
+  const RunReport all = run(100'000'000);
+  EXPECT_EQ(all.stop, StopReason::kSaturated);
+  // Each row beside every row, and at each pair two primitives.
+  EXPECT_GE(all.work, 3'000'000u);
+  EXPECT_LE(all.work, 3'100'000u);
+  EXPECT_EQ(run(all.work).stop, StopReason::kSaturated);
+  for (const uint64_t limit : {all.work - 1, uint64_t{100'000}, uint64_t{1}}) {
+    const RunReport cut = run(limit);
+    EXPECT_EQ(cut.stop, StopReason::kWorkLimit);
+    EXPECT_TRUE(cut.reproducible());
+    EXPECT_LE(cut.work, limit + 20'000);
+    ASSERT_FALSE(cut.rules.empty());
+    EXPECT_GT(cut.Heaviest(1)[0].work, 0u);
+  }
+  EGraph g;
+  EXPECT_TRUE(LoadProgram(g, text, "work.egg").ok());
+  Budget budget;
+  budget.max_work = 1'000'000;
+  const RunReport cut = RunRuleset(g, kDefaultRuleset, budget);
+  EXPECT_EQ(g.rule(cut.Heaviest(1)[0].rule).name, "pairs");
+  EXPECT_EQ(g.history(cut.Heaviest(1)[0].rule).stopped_by, StopReason::kWorkLimit);
+}
+
+TEST(Budgets, NoNumberOfSecondsIsNoLimit) {
+  for (const double seconds : {std::nan(""), 1e300, std::numeric_limits<double>::infinity()}) {
+    EGraph g;
+    ASSERT_TRUE(LoadProgram(g, "(relation r (i64)) (r 1) (rule ((r x)) ((r 2)))", "t.egg").ok());
+    Budget budget;
+    budget.max_seconds = seconds;
+    EXPECT_EQ(RunRuleset(g, kDefaultRuleset, budget).stop, StopReason::kSaturated);
+  }
+  EGraph g;
+  ASSERT_TRUE(LoadProgram(g, "(relation r (i64)) (r 1) (rule ((r x)) ((r 2)))", "t.egg").ok());
+  Budget budget;
+  budget.max_seconds = -std::numeric_limits<double>::infinity();
+  EXPECT_EQ(RunRuleset(g, kDefaultRuleset, budget).stop, StopReason::kTimeLimit);
+}
+
 TEST(Budgets, AStoppedRunGoesOnWhereItWas) {
   constexpr std::string_view kText = R"(
     (relation n (i64)) (relation m (i64))

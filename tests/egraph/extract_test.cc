@@ -187,6 +187,27 @@ TEST(Extract, AgreesWithBruteForceOnRandomGraphs) {
   EXPECT_LE(greedy_sum, best_sum * 1.005);
 }
 
+// A view of a graph that has changed since names other classes by the same numbers.
+TEST(Extract, AStaleViewIsSaid) {
+  EGraph graph;
+  const SortId t = graph.DeclareSort("T");
+  const FunctionId leaf = graph.DeclareConstructor("Leaf", {kI64}, t);
+  const Value a = graph.Add(leaf, {graph.I64(1)});
+  const Value b = graph.Add(leaf, {graph.I64(2)});
+  const EGraphView view(graph);
+  const ENodeRef node = view.FindNode(leaf, std::vector<Value>{graph.I64(1)});
+  EXPECT_EQ(view.NodeText(node), "(Leaf 1)");
+  graph.I64(int64_t{1} << 40);  // a literal is no change
+  EXPECT_TRUE(view.ClassOf(a).valid());
+  graph.Union(a, b);
+  graph.Rebuild();
+  EXPECT_THROW(view.ClassOf(a), std::logic_error);
+  EXPECT_THROW(view.FindNode(leaf, std::vector<Value>{graph.I64(1)}), std::logic_error);
+  EXPECT_THROW(view.NodeText(node), std::logic_error);
+  EXPECT_THROW(view.graph(), std::logic_error);
+  EXPECT_EQ(EGraphView(graph).class_count(), 1u);
+}
+
 TEST(Extract, SharedKernelPaysOnlyJointly) {
   // Four values, each from a kernel of its own at 10 or from one output of a common kernel at 25.
   EGraph graph;

@@ -113,7 +113,7 @@ TEST(Program, FactsThatMustAgreeNameBothRules) {
 (rule ((= e (A))) ((set (size e) 2)) :name "two")
 (A)
 (run 1))"),
-            "t.egg:6:1: error: conflicting values for (size c0): 1 from rule 'one' (t.egg:3), 2 "
+            "t.egg:6:1: error: conflicting values for (size (A)): 1 from rule 'one' (t.egg:3), 2 "
             "from rule 'two' (t.egg:4)");
 }
 

@@ -166,6 +166,15 @@ constexpr const char* kTexts[] = {
 (union (X 1) (X 3))
 (check (= (All (set-of (X 1) (X 3))) (All (set-of (X 3)))))
 (run 2))",
+    // Numbers that are kept as text.
+    R"((datatype T (Q Rational) (Z BigInt) (R BigRat) (Twice T) (Half T))
+(rule ((= e (Twice (Q x)))) ((union e (Q (+ x x)))))
+(rule ((= e (Half (Q x)))) ((union e (Q (/ x (rational 2 1))))))
+(rule ((= e (Twice (Z x)))) ((union e (Z (+ x x)))))
+(rule ((= e (Twice (R x)))) ((union e (R (+ x x)))))
+(Twice (Half (Q (rational 3 4)))) (Twice (Twice (Z (from-string "123456789012345678901234567890"))))
+(Twice (R (bigrat (from-string "1") (from-string "3"))))
+(run 3))",
     // Reading functions in actions, globals in rules, reads.
     R"((datatype T (A) (B) (F T) (W T i64))
 (function n (T) i64 :merge (+ old new))
@@ -432,6 +441,50 @@ class Mutator {
   const Value a_, b_;
   int tried_ = 0;
 };
+
+// Terms that no explainer makes: containers of a wrong length, numbers that are none.
+TEST(Proof, MalformedTermsAreRefused) {
+  EGraph graph;
+  graph.EnableProofs();
+  Load(graph,
+       "(sort M (Map i64 i64)) (sort P (Pair i64 i64)) (datatype T (D M) (E P) (R Rational))"
+       "(D (map-insert (map-empty) 1 2)) (E (pair 1 2)) (R (rational 1 2))");
+  const auto check = [&](const char* sort, std::vector<uint32_t> args, const char* text) {
+    Proof proof;
+    for (int64_t i : {1, 2, 3}) {
+      Proof::Term literal;
+      literal.sort = kI64;
+      literal.literal = i;
+      proof.terms.push_back(literal);
+    }
+    Proof::Term term;
+    term.sort = graph.FindSort(sort);
+    if (text != nullptr) {
+      term.literal = std::string(text);
+    } else {
+      term.kind = Proof::Term::Kind::kContainer;
+      term.args = std::move(args);
+    }
+    proof.terms.push_back(term);
+    return ProofChecker(graph).Check(proof).value_or("accepted");
+  };
+  EXPECT_EQ(check("M", {0, 1}, nullptr), "the proof shows nothing");
+  EXPECT_EQ(check("M", {0, 1, 2}, nullptr), "term 4: a key without a value");
+  EXPECT_EQ(check("P", {0, 1}, nullptr), "the proof shows nothing");
+  for (const std::vector<uint32_t>& args : {std::vector<uint32_t>{}, {0}, {0, 1, 2}}) {
+    EXPECT_EQ(check("P", args, nullptr), "term 4: no pair");
+  }
+  for (const char* fine : {"0", "-1/2", "7"}) {
+    EXPECT_EQ(check("Rational", {}, fine), "the proof shows nothing") << fine;
+    EXPECT_EQ(check("BigRat", {}, fine), "the proof shows nothing") << fine;
+  }
+  for (const char* bad :
+       {"", "1/0", "2/4", "1/1", "-", "/", "x", "1/-2", " 1", "9223372036854775808"}) {
+    EXPECT_EQ(check("Rational", {}, bad), "term 4: a literal of another sort") << bad;
+  }
+  EXPECT_EQ(check("BigInt", {}, "1/2"), "term 4: a literal of another sort");
+  EXPECT_EQ(check("BigInt", {}, "9223372036854775808"), "the proof shows nothing");
+}
 
 TEST(Proof, EveryMutationIsRefused) {
   int tried = 0;

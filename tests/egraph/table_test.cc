@@ -23,7 +23,6 @@ struct Picture {
   std::map<Args, uint32_t> found;
   std::vector<uint32_t> rows_at;
   std::vector<std::vector<uint32_t>> chains;
-  std::vector<double> rows_per_probe;
   size_t bytes = 0;
 };
 
@@ -48,10 +47,9 @@ Picture Take(const Table& table, uint64_t clock, const std::vector<const ColumnI
   }
   for (uint64_t c = 0; c <= clock; ++c) picture.rows_at.push_back(table.RowsAt(c));
   for (const ColumnIndex* index : indexes) {
-    picture.rows_per_probe.push_back(index->RowsPerProbe());
     for (uint32_t key = 0; key < kKeys; ++key) {
       std::vector<uint32_t>& chain = picture.chains.emplace_back();
-      for (uint32_t row = table.Newest(*index, &key); row != ColumnIndex::kEnd;
+      for (uint32_t row = table.Newest(*index, key); row != ColumnIndex::kEnd;
            row = index->Next(row)) {
         chain.push_back(row);
       }
@@ -131,17 +129,12 @@ TEST_P(TableTest, PopBringsBackWhatWasThere) {
   Table table(2);
   std::map<Args, uint32_t> model;
   uint64_t clock = 0;
-  std::vector<uint64_t> masks;  // of the indexes so far
-  const auto indexes = [&] {
-    std::vector<const ColumnIndex*> all;
-    for (const uint64_t mask : masks) all.push_back(table.BestIndex(mask));
-    return all;
-  };
+  std::vector<const ColumnIndex*> indexes;  // so far
   struct Saved {
     Picture picture;
     std::map<Args, uint32_t> model;
     uint64_t clock;
-    std::vector<uint64_t> masks;
+    std::vector<const ColumnIndex*> indexes;
   };
   std::vector<Saved> saved;
   for (int round = 0; round < 60; ++round) {
@@ -149,15 +142,16 @@ TEST_P(TableTest, PopBringsBackWhatWasThere) {
     for (int i = 0; i < changes; ++i) Change(random, table, model);
     if (random() % 3 == 0) {
       table.Compact();
-      if (saved.empty()) masks.clear();
-      if (!saved.empty()) masks = saved.back().masks;
+      if (saved.empty()) indexes.clear();
+      if (!saved.empty()) indexes = saved.back().indexes;
     }
     if (random() % 2 == 0) table.Mark(++clock);
-    const uint64_t mask = uint64_t{1} << random() % 2;
-    table.Index(mask);
-    if (std::find(masks.begin(), masks.end(), mask) == masks.end()) masks.push_back(mask);
+    const ColumnIndex* index = &table.Index(random() % 2);
+    if (std::find(indexes.begin(), indexes.end(), index) == indexes.end()) {
+      indexes.push_back(index);
+    }
     if (random() % 2 == 0) {
-      saved.push_back({Take(table, clock, indexes()), model, clock, masks});
+      saved.push_back({Take(table, clock, indexes), model, clock, indexes});
       table.Push();
     } else if (!saved.empty()) {
       table.Pop();
@@ -165,13 +159,12 @@ TEST_P(TableTest, PopBringsBackWhatWasThere) {
       saved.pop_back();
       model = std::move(last.model);
       clock = last.clock;
-      masks = last.masks;
-      const Picture now = Take(table, clock, indexes());
+      indexes = last.indexes;
+      const Picture now = Take(table, clock, indexes);
       EXPECT_EQ(now.rows, last.picture.rows);
       EXPECT_EQ(now.found, last.picture.found);
       EXPECT_EQ(now.rows_at, last.picture.rows_at);
       EXPECT_EQ(now.chains, last.picture.chains);
-      EXPECT_EQ(now.rows_per_probe, last.picture.rows_per_probe);
       EXPECT_EQ(now.bytes, last.picture.bytes);
       Check(table, model);
     }

@@ -1,11 +1,14 @@
 // The same bits for any number of threads. Run under the thread sanitizer as well.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <new>
 #include <string>
 #include <vector>
 
 #include "egraph/program.h"
 #include "egraph/run.h"
+#include "egraph/worker_pool.h"
 
 namespace l3c::egraph {
 namespace {
@@ -55,7 +58,8 @@ std::string Report(const RunReport& report) {
                      " " + std::to_string(report.applied) + "\n";
   for (const RuleReport& rule : report.rules) {
     text += std::to_string(rule.rule.index) + " " + std::to_string(rule.matches) + " " +
-            std::to_string(rule.applied) + " " + std::to_string(rule.rows) + "\n";
+            std::to_string(rule.applied) + " " + std::to_string(rule.rows) + " " +
+            std::to_string(rule.work) + "\n";
   }
   return text;
 }
@@ -93,7 +97,9 @@ TEST(Threads, TheSameStop) {
     matches.max_matches = limit;
     Budget bytes;
     bytes.max_bytes = 40 * limit;
-    for (const Budget& budget : {matches, bytes}) {
+    Budget work;
+    work.max_work = 4 * limit;
+    for (const Budget& budget : {matches, bytes, work}) {
       const Result one = RunText(text, 1, 10, budget);
       EXPECT_NE(one.report.find("limit"), std::string::npos) << one.report;
       for (const uint32_t threads : {2u, 4u}) {

@@ -184,6 +184,74 @@ TEST(Undo, AMillionTimesLarger) {
   EXPECT_EQ(Picture(graph), Picture(plain));
 }
 
+// A plan is kept while it serves. One made anew at this place would begin with the other table, and
+// number the new terms in another order.
+TEST(Undo, MatchesComeInTheOrderInWhichTheyWouldHave) {
+  std::string first =
+      "(datatype T (P i64 i64)) (relation r (i64 i64)) (relation s (i64 i64))"
+      "(rule ((r x y) (s y z)) ((P x z)))";
+  std::string more;
+  for (int i = 0; i < 10; ++i) {
+    first += "(r " + std::to_string(i) + " " + std::to_string(9 - i) + ")";
+    first += "(s " + std::to_string((i * 7) % 10) + " " + std::to_string(i + 20) + ")";
+  }
+  first += "(s 3 40) (s 4 41) (run 1)";
+  for (int i = 10; i < 30; ++i) {
+    more += "(r " + std::to_string(i) + " " + std::to_string(i % 10) + ")";
+  }
+  more += "(s 8 50) (s 2 51) (run 1)";
+  EGraph plain, graph, fresh;
+  for (EGraph* g : {&plain, &graph}) ASSERT_TRUE(LoadProgram(*g, first, "p.egg").ok());
+  const size_t bytes = graph.Bytes();
+  graph.Push();
+  ASSERT_TRUE(LoadProgram(graph, more + "(r 1 7) (P 100 100) (run 2)", "q.egg").ok());
+  graph.Pop();
+  EXPECT_EQ(graph.Bytes(), bytes);
+  EGraph copy = graph;
+  for (EGraph* g : {&plain, &graph, &copy}) ASSERT_TRUE(LoadProgram(*g, more, "q.egg").ok());
+  EXPECT_EQ(Picture(graph), Picture(plain));
+  EXPECT_EQ(Picture(copy), Picture(plain));
+  EXPECT_EQ(graph.Bytes(), plain.Bytes());
+}
+
+// Every pool that a program can fill, and the log.
+TEST(Undo, BytesAreWhatTheyWere) {
+  for (const bool proofs : {false, true}) {
+    EGraph graph;
+    if (proofs) graph.EnableProofs({.redundant = true});
+    ASSERT_TRUE(LoadProgram(graph, kShapes, "shapes.egg").ok());
+    const size_t bytes = graph.Bytes();
+    graph.Push();
+    std::string much = kBetween;
+    for (int i = 0; i < 300; ++i) {
+      const std::string n = std::to_string(5000000000 + i);
+      much += "(Dot " + n + ") (set (label (Dot " + n + ")) (set-of \"" + n + "\" \"two\"))";
+      much += "(Row (vec-of (Dot " + n + ") pair)) (let f" + n + " (to-f64 " + n + "))";
+    }
+    ASSERT_TRUE(LoadProgram(graph, much + "(run all 2)", "between.egg").ok());
+    EXPECT_GT(graph.Bytes(), 2 * bytes);
+    graph.Pop();
+    EXPECT_EQ(graph.Bytes(), bytes) << proofs;
+  }
+}
+
+// The log of a level goes with it: its records name classes that are gone.
+TEST(Undo, ALogThatBeganLaterEndsWithItsLevel) {
+  EGraph graph;
+  ASSERT_TRUE(LoadProgram(graph, "(datatype T (A) (B) (F T)) (rewrite (F x) x)", "t.egg").ok());
+  graph.Push();
+  ASSERT_TRUE(LoadProgram(graph, "(F (A)) (run 1) (prove (= (F (A)) (A)))", "t.egg").ok());
+  graph.Push();
+  ASSERT_TRUE(LoadProgram(graph, "(union (A) (B))", "t.egg").ok());
+  graph.Pop();
+  EXPECT_TRUE(LoadProgram(graph, "(prove (= (F (A)) (A)))", "t.egg").ok());
+  graph.Pop();
+  EXPECT_EQ(graph.proof_log(), nullptr);
+  const ProgramResult result =
+      LoadProgram(graph, "(F (F (B))) (run 2) (prove (= (F (B)) (B)))", "t.egg");
+  EXPECT_EQ(result.status.ToString(), "ok");
+}
+
 class RandomUndo : public testing::TestWithParam<uint64_t> {};
 
 TEST_P(RandomUndo, GoesOnAsIfNothingHadHappened) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <string>
 
 #include "egraph/program.h"
@@ -122,6 +123,38 @@ TEST(WhyNot, NamesTheNearestCongruence) {
             "(G (F (A) 1) (B)) and (G (F (B) 1) (B)) would be equal if (F (A) 1) = (F (B) 1)");
   // Literals do not become equal.
   EXPECT_EQ(Ask(graph, "z", "w").congruence, "");
+}
+
+// A rule that makes a long chain of terms, many of them united with something.
+TEST(WhyNot, OfARuleWithThirtyThousandActions) {
+  std::string lets, unions;
+  for (int i = 1; i <= 30000; ++i) {
+    const std::string n = std::to_string(i), before = std::to_string(i - 1);
+    lets += "(let y" + n + " (F y" + before + " y" + before + "))";
+    if (i % 10 == 0) unions += "(union x (G y" + n + "))";
+  }
+  for (const bool many : {false, true}) {
+    EGraph graph;
+    const std::string text =
+        "(datatype T (A) (B) (C) (F T T) (G T))"
+        "(rule ((= x (G z)) (= z (A))) ((let y0 (F z x)) " +
+        lets + (many ? unions : "(union x y30000)") +
+        "))"
+        "(let a (G (B))) (let b (C))";
+    const ProgramResult loaded = LoadProgram(graph, text, "deep.egg");
+    ASSERT_TRUE(loaded.ok()) << loaded.status.ToString();
+    const WhyNot why =
+        ExplainWhyNot(graph, graph.FindGlobal("a")->value, graph.FindGlobal("b")->value);
+    ASSERT_EQ(why.rules.size(), 1u);
+    EXPECT_EQ(why.rules[0].kind, WhyNotRule::Kind::kPremise);
+    EXPECT_LT(WhyNotText(graph, why).size(), 4000u);
+    EXPECT_EQ(why.searched_all, !many);
+    const auto start = std::chrono::steady_clock::now();
+    const WhyNot cut =
+        ExplainWhyNot(graph, graph.FindGlobal("a")->value, graph.FindGlobal("b")->value, 0);
+    EXPECT_FALSE(cut.searched_all);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  }
 }
 
 TEST(WhyNot, IsACommand) {

@@ -197,7 +197,8 @@ l3::ReadText Compilation::ReadBeside() const {
 bool Compilation::LowerTo(Layer target) {
   if (target < layer()) {
     return EnvironmentError("'" + options_.file + "' is an " + std::string(LayerName(layer())) +
-                                " program: it cannot be raised to " + std::string(LayerName(target)),
+                                " program: it cannot be raised to " +
+                                std::string(LayerName(target)),
                             "--to takes its own layer or a lower one");
   }
   if (l1_ && layer() == Layer::kL1 && target != Layer::kL1 && l1::IsSystemFragment(*l1_)) {
@@ -209,20 +210,35 @@ bool Compilation::LowerTo(Layer target) {
     // Canonical text of the same program.
     std::string text;
     switch (target) {
-      case Layer::kL3: text = l3::Print(*l3_); break;
-      case Layer::kL2: text = l2::PrintModule(*l2_); break;
-      case Layer::kL1: text = l1::PrintProgram(*l1_); break;
-      case Layer::kL0: text = l0::PrintPlan(*l0_); break;
+      case Layer::kL3:
+        text = l3::Print(*l3_);
+        break;
+      case Layer::kL2:
+        text = l2::PrintModule(*l2_);
+        break;
+      case Layer::kL1:
+        text = l1::PrintProgram(*l1_);
+        break;
+      case Layer::kL0:
+        text = l0::PrintPlan(*l0_);
+        break;
     }
     return Enter(target, std::make_unique<support::SourceFile>(options_.file, std::move(text)));
   }
   while (layer() != target) {
     bool ok = false;
     switch (layer()) {
-      case Layer::kL3: ok = LowerSpec(); break;
-      case Layer::kL2: ok = LowerMethod(); break;
-      case Layer::kL1: ok = LowerPlacement(); break;
-      case Layer::kL0: break;
+      case Layer::kL3:
+        ok = LowerSpec();
+        break;
+      case Layer::kL2:
+        ok = LowerMethod();
+        break;
+      case Layer::kL1:
+        ok = LowerPlacement();
+        break;
+      case Layer::kL0:
+        break;
     }
     if (!ok) return false;
   }
@@ -285,8 +301,7 @@ bool Compilation::LowerPlacement() {
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
-  search::LoweringResult<l0::Plan> result =
-      l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
+  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
@@ -357,8 +372,7 @@ std::string Compilation::DataFolder(const std::string& name, const std::string& 
 }
 
 bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
-  const int64_t window =
-      l2_->methods.empty() ? 0 : l2::PlanOf(l2_->methods.front().sample).window;
+  const int64_t window = l2_->methods.empty() ? 0 : l2::PlanOf(l2_->methods.front().sample).window;
   for (const l3::Data& declaration : l2_->spec.data) {
     l1::DatasetInfo info;
     const auto given = options_.data.find(declaration.name);
@@ -368,14 +382,15 @@ bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
     if (options_.synthetic) {
       info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
     } else if (!fs::is_directory(folder, ignored) && options_.verb == Verb::kOptimize) {
-      std::cerr << "note: data '" << declaration.name << "' is not at " << folder << "; planning for "
-                << kAssumedTrainRows << " samples (--data " << declaration.name << "=DIR)\n";
+      std::cerr << "note: data '" << declaration.name << "' is not at " << folder
+                << "; planning for " << kAssumedTrainRows << " samples (--data " << declaration.name
+                << "=DIR)\n";
       info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
     } else if (const absl::Status status = CountRows(declaration, folder, window, info.rows);
                !status.ok()) {
-      return EnvironmentError(std::string(status.message()),
-                              "pass --data " + declaration.name +
-                                  "=DIR, or --synthetic for random data");
+      return EnvironmentError(
+          std::string(status.message()),
+          "pass --data " + declaration.name + "=DIR, or --synthetic for random data");
     }
     data[declaration.name] = std::move(info);
   }

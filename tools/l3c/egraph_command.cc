@@ -1,6 +1,7 @@
 // l3c egraph run: carries out a program of the e-graph's text language.
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -40,20 +41,33 @@ Json PrintedAsJson(const egraph::Printed& printed) {
     case Kind::kStatistics:
       return {{"event", "statistics"}, {"text", printed.text}};
     case Kind::kProof:
-      return {{"event", "proof"}, {"proof", Json::parse(printed.json)}, {"text", printed.text}};
     case Kind::kWhyNot:
-      return {{"event", "why_not"}, {"why_not", Json::parse(printed.json)}, {"text", printed.text}};
+      break;  // PrintAsLine()
   }
   return {};
+}
+
+void PrintAsLine(const egraph::Printed& printed) {
+  using Kind = egraph::Printed::Kind;
+  if (printed.kind != Kind::kProof && printed.kind != Kind::kWhyNot) {
+    PrintJsonLine(PrintedAsJson(printed));
+    return;
+  }
+  // What is JSON already may be long, and is put into the line as it is.
+  const std::string name = printed.kind == Kind::kProof ? "proof" : "why_not";
+  const std::string text = Json(printed.text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::cout << "{\"event\":\"" << name << "\",\"" << name << "\":" << printed.json
+            << ",\"text\":" << text << "}\n";
 }
 
 void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& result) {
   for (const egraph::RunReport& report : result.reports) {
     std::cerr << "run: " << StopReasonName(report.stop) << " after " << report.iterations
-              << " steps, " << report.matches << " matches, " << report.rows << " rows, "
-              << report.bytes << " bytes\n";
+              << " steps, " << report.work << " rows looked at, " << report.matches << " matches, "
+              << report.rows << " rows, " << report.bytes << " bytes\n";
     for (const egraph::RuleReport& rule : report.rules) {
-      std::cerr << "  " << rule.matches << " matches, " << rule.rows << " rows";
+      std::cerr << "  " << rule.work << " looked at, " << rule.matches << " matches, " << rule.rows
+                << " rows";
       if (rule.bans != 0) std::cerr << ", " << rule.bans << " bans";
       std::cerr << " of " << graph.DescribeRule(rule.rule) << "\n";
     }
@@ -63,7 +77,7 @@ void PrintStatistics(const egraph::EGraph& graph, const egraph::ProgramResult& r
 void PrintResult(const egraph::ProgramResult& result, bool json) {
   for (const egraph::Printed& printed : result.printed) {
     if (json) {
-      PrintJsonLine(PrintedAsJson(printed));
+      PrintAsLine(printed);
     } else {
       std::cout << printed.text;
     }
@@ -122,10 +136,12 @@ int EGraphRun(const Options& options) {
   budget.max_bytes = options.max_bytes;
   budget.max_nodes = options.max_nodes.value_or(kUnbounded);
   budget.max_matches = options.max_matches.value_or(kUnbounded);
+  budget.max_work = options.max_work.value_or(std::numeric_limits<uint64_t>::max());
   budget.max_iterations = options.max_iterations.value_or(budget.max_iterations);
   budget.max_seconds = options.max_seconds.value_or(budget.max_seconds);
   budget.threads = static_cast<uint32_t>(std::max(1, options.threads));
   program.prove_checks = options.proofs;
+  program.json = options.json;
   if (options.proofs) graph.EnableProofs({.redundant = true});
   egraph::ProgramResult result = egraph::LoadProgram(graph, *text, options.file, program);
   PrintResult(result, options.json);
@@ -134,8 +150,8 @@ int EGraphRun(const Options& options) {
       std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
                 << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
       for (const egraph::RuleReport& rule : report.Heaviest(3)) {
-        std::cerr << "  " << rule.matches << " matches, " << rule.rows
-                  << " rows: " << graph.DescribeRule(rule.rule) << "\n";
+        std::cerr << "  " << rule.work << " rows looked at, " << rule.matches << " matches, "
+                  << rule.rows << " rows: " << graph.DescribeRule(rule.rule) << "\n";
       }
     }
   }

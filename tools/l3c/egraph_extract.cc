@@ -254,10 +254,10 @@ int PrintTopTrees(const Options& options, const SerializedGraph& graph,
     }
     if (options.json) {
       PrintJsonLine({{"event", "extraction"},
-             {"extractor", options.extractor},
-             {"rank", i + 1},
-             {"tree_cost", top.cost(i)},
-             {"terms", terms}});
+                     {"extractor", options.extractor},
+                     {"rank", i + 1},
+                     {"tree_cost", top.cost(i)},
+                     {"terms", terms}});
       continue;
     }
     std::cout << i + 1 << ": tree cost " << TreeNumber(top.cost(i)) << "\n";

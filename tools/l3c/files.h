@@ -1,5 +1,5 @@
-// Files that the command line reads and writes. Errors are printed as error[environment], and as JSON
-// where a command was asked for that.
+// Files that the command line reads and writes. Errors are printed as error[environment], and as
+// JSON where a command was asked for that.
 #pragma once
 
 #include <cstddef>

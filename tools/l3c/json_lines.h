@@ -1,7 +1,8 @@
 // The lines of --json: one object a line on standard output, the last one {"event":"done",…}.
 //
-// Errors are told to people on standard error in any case; where a command was asked for lines, each
-// is an object {"event":"diagnostic",…} as well, and what failed ends with {"event":"done","ok":false}.
+// Errors are told to people on standard error in any case; where a command was asked for lines,
+// each is an object {"event":"diagnostic",…} as well, and what failed ends with
+// {"event":"done","ok":false}.
 #pragma once
 
 #include <string>

@@ -16,7 +16,8 @@ namespace l3c::tools {
 namespace {
 
 constexpr char kDescription[] =
-    "l3c compiles a statement of intent (L3) into a method (L2), a placement (L1) and a machine plan\n"
+    "l3c compiles a statement of intent (L3) into a method (L2), a placement (L1) and a machine "
+    "plan\n"
     "(L0), by search, and trains it. Any layer's file can be checked, lowered, edited and run.";
 
 constexpr uint64_t kMostCount = uint64_t{1} << 62;
@@ -27,7 +28,8 @@ constexpr char kExamples[] =
     "  l3c optimize examples/mnist/mnist.l3 --explain   what was chosen, what it beat, and why\n"
     "  l3c lower examples/mnist/mnist.l3 --to l2        print the method; edit it; run it\n"
     "  l3c egraph run rules.egg                         run an e-graph program by itself\n"
-    "  l3c eval runs/mnist                              score the newest checkpoint on the test split\n"
+    "  l3c eval runs/mnist                              score the newest checkpoint on the test "
+    "split\n"
     "Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted (a checkpoint was kept).";
 
 constexpr char kRulesExamples[] =
@@ -111,8 +113,7 @@ CLI::Validator Whole(uint64_t from, uint64_t to) {
   return CLI::Validator(
       [=](const std::string& text) {
         uint64_t number = 0;
-        const auto [end, error] =
-            std::from_chars(text.data(), text.data() + text.size(), number);
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
         const bool whole = error == std::errc() && end == text.data() + text.size();
         if (whole && number >= from && number <= to) return std::string();
         return "takes a whole number from " + std::to_string(from) + " to " + std::to_string(to) +
@@ -125,8 +126,7 @@ CLI::Validator Seconds() {
   return CLI::Validator(
       [](const std::string& text) {
         double seconds = 0;
-        const auto [end, error] =
-            std::from_chars(text.data(), text.data() + text.size(), seconds);
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
         const bool number = error == std::errc() && end == text.data() + text.size();
         if (number && seconds >= 0 && seconds <= 1e9) return std::string();
         return "takes a number of seconds from 0 to 1e9, not '" + text + "'";
@@ -144,9 +144,9 @@ bool KeepsFiles(const Options& options) {
     if (output.empty()) continue;
     for (const std::string& other : taken) {
       std::error_code error;
-      const bool same = fs::equivalent(output, other, error) ||
-                        fs::absolute(output).lexically_normal() ==
-                            fs::absolute(other).lexically_normal();
+      const bool same =
+          fs::equivalent(output, other, error) ||
+          fs::absolute(output).lexically_normal() == fs::absolute(other).lexically_normal();
       if (!same || fs::is_character_file(output, error)) continue;
       std::cerr << "error: '" << output << "' would be written over"
                 << (other == options.file ? " while it is read" : " by another output") << "\n";
@@ -167,10 +167,14 @@ bool WantsColor(const std::string& when) {
 
 std::string_view LayerName(Layer layer) {
   switch (layer) {
-    case Layer::kL3: return "l3";
-    case Layer::kL2: return "l2";
-    case Layer::kL1: return "l1";
-    case Layer::kL0: return "l0";
+    case Layer::kL3:
+      return "l3";
+    case Layer::kL2:
+      return "l2";
+    case Layer::kL1:
+      return "l1";
+    case Layer::kL0:
+      return "l0";
   }
   return "";
 }
@@ -206,23 +210,27 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                         "under the working directory)");
     command->add_option("--system", options.system,
                         "An .l1 file with the system to place on (default: this machine)");
-    command->add_option("--seed", seed, "Of initial values and shuffles (default: the file's, or 0)")
+    command
+        ->add_option("--seed", seed, "Of initial values and shuffles (default: the file's, or 0)")
         ->check(Whole(0, std::numeric_limits<int64_t>::max()));
     command->add_option("--numerics", options.numerics, "Which rules may run: exact, reassoc, fast")
         ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
         ->capture_default_str();
-    command->add_option("--search", options.search,
-                        "off: first legal choice; greedy: local choices; egraph: joint choices")
+    command
+        ->add_option("--search", options.search,
+                     "off: first legal choice; greedy: local choices; egraph: joint choices")
         ->check(CLI::IsMember({"off", "greedy", "egraph"}))
         ->capture_default_str();
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
     command->add_option("--without", options.without,
                         "Leave a rule file out (its name under rewrites/): what is it good for?");
-    command->add_option("--rules", options.rule_files,
-                        "An .egg file of rules of your own: checked, then used beside the built-in")
+    command
+        ->add_option("--rules", options.rule_files,
+                     "An .egg file of rules of your own: checked, then used beside the built-in")
         ->allow_extra_args(false);
-    command->add_option("--budget", budget,
-                        "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
+    command->add_option(
+        "--budget", budget,
+        "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
     command->add_option("--epochs", epochs, "Train this many epochs in all")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
     command->add_option("--steps", steps, "Train this many steps in all")
@@ -232,11 +240,13 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   };
   auto add_execution_options = [&](CLI::App* command) {
-    command->add_option("--threads", options.threads,
-                        "Worker threads (default: all cores); never changes a result")
+    command
+        ->add_option("--threads", options.threads,
+                     "Worker threads (default: all cores); never changes a result")
         ->check(CLI::Range(1, 1024));
-    command->add_option("--engine", options.engine,
-                        "jit: compiled kernels; interpreter: the slow reference")
+    command
+        ->add_option("--engine", options.engine,
+                     "jit: compiled kernels; interpreter: the slow reference")
         ->check(CLI::IsMember({"jit", "interpreter"}))
         ->capture_default_str();
   };
@@ -251,13 +261,16 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_lowering_options(optimize);
   optimize->add_flag("--explain", options.explain, "Each decision: winner, losers, costs, rules");
   optimize->add_flag("--brief", options.brief, "With --explain: the method's decisions only");
-  optimize->add_flag("--json", options.json, "The same as --explain, one JSON object a line; same bytes for same input");
+  optimize->add_flag("--json", options.json,
+                     "The same as --explain, one JSON object a line; same bytes for same input");
   optimize->add_flag("--timings", options.timings, "Add the time each part took");
 
   CLI::App* lower = add_command(Verb::kLower, "lower", "Print the program at a lower layer");
   add_input(lower)->required();
   add_lowering_options(lower);
-  lower->add_option("--to", to, "l2, l1 or l0")->required()->check(CLI::IsMember({"l3", "l2", "l1", "l0"}));
+  lower->add_option("--to", to, "l2, l1 or l0")
+      ->required()
+      ->check(CLI::IsMember({"l3", "l2", "l1", "l0"}));
   lower->add_option("-o,--output", options.output, "Write to this file instead of standard output");
   lower->add_flag("--explain", options.explain,
                   "Each decision: winner, losers, costs, rules, to standard error");
@@ -268,12 +281,15 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_execution_options(run);
   run->add_option("-o,--output", options.output,
                   "Folder for plans, events and checkpoints (default: runs/NAME)");
-  run->add_flag("--overwrite", options.overwrite, "Replace what an earlier run left in that folder");
+  run->add_flag("--overwrite", options.overwrite,
+                "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
-  run->add_flag("--json", options.json, "One JSON object a line; the last is {\"event\":\"done\",…}");
+  run->add_flag("--json", options.json,
+                "One JSON object a line; the last is {\"event\":\"done\",…}");
 
-  CLI::App* eval = add_command(Verb::kEval, "eval", "Score a run's newest checkpoint on the test split");
+  CLI::App* eval =
+      add_command(Verb::kEval, "eval", "Score a run's newest checkpoint on the test split");
   eval->add_option("RUN", options.file, "A run's folder, such as runs/mnist")->required();
   eval->add_option("--data", data, "NAME=DIR: where data NAME lies");
   add_execution_options(eval);
@@ -285,33 +301,44 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_run->parse_complete_callback([&options] { options.verb = Verb::kEGraphRun; });
   egraph_run->add_option("FILE", options.file, "A program of declarations, rules and commands")
       ->required();
-  egraph_run->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
+  egraph_run->add_flag("--json", options.json,
+                       "One JSON object a line; the last says how it ended");
   egraph_run->add_flag("--stats", options.stats, "Each run's steps and matches, to standard error");
   egraph_run->add_flag("--proofs", options.proofs,
                        "Keep what proofs need; prove every check and verify the proof");
-  egraph_run->add_option("--why-not", options.why_not,
-                         "Two terms A B: at the end, say what kept each rule from making them equal")
+  egraph_run
+      ->add_option("--why-not", options.why_not,
+                   "Two terms A B: at the end, say what kept each rule from making them equal")
       ->expected(2);
-  egraph_run->add_option("--threads", options.threads,
-                         "Threads to search with (default: one); never changes a result")
+  egraph_run
+      ->add_option("--threads", options.threads,
+                   "Threads to search with (default: one); never changes a result")
       ->check(CLI::Range(1, 1024));
   egraph_run->add_option("-F,--fact-directory", options.fact_directory,
                          "Where include, input and output look for files (default: here)");
-  egraph_run->add_option("--max-bytes", options.max_bytes,
-                         "Memory at which a run stops (default: 16 GiB)")
+  egraph_run
+      ->add_option("--max-bytes", options.max_bytes,
+                   "Memory at which a run stops (default: 16 GiB)")
       ->check(Whole(uint64_t{1} << 20, uint64_t{1} << 50));
   egraph_run->add_option("--to-json", options.to_json,
                          "Write the e-graph there in the end, as egraph-serialize does");
   egraph_run->add_option("--dot", options.dot, "Draw the e-graph there in the end");
-  egraph_run->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops")
+  egraph_run
+      ->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops")
       ->check(Whole(1, kMostCount));
   egraph_run->add_option("--max-matches", options.max_matches, "Matches after which a run stops")
       ->check(Whole(1, kMostCount));
-  egraph_run->add_option("--max-iterations", options.max_iterations,
-                         "Steps of a ruleset after which a run stops")
+  egraph_run
+      ->add_option("--max-work", options.max_work,
+                   "Rows that searches look at, matching or not, after which a run stops")
+      ->check(Whole(1, kMostCount));
+  egraph_run
+      ->add_option("--max-iterations", options.max_iterations,
+                   "Steps of a ruleset after which a run stops")
       ->check(Whole(0, kMostCount));
-  egraph_run->add_option("--max-seconds", options.max_seconds,
-                         "Time after which a run is aborted; what it found then varies")
+  egraph_run
+      ->add_option("--max-seconds", options.max_seconds,
+                   "Time after which a run is aborted; what it found then varies")
       ->check(Seconds());
 
   CLI::App* egraph_extract =
@@ -326,7 +353,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_extract->add_option("--costs", options.costs,
                              "file: those in FILE; size: 1 each; or a JSON file {\"op\": cost, …}");
   egraph_extract
-      ->add_option("--max-seconds", options.max_seconds, "exact, greedy: stop there, with what was found")
+      ->add_option("--max-seconds", options.max_seconds,
+                   "exact, greedy: stop there, with what was found")
       ->check(Seconds());
   egraph_extract
       ->add_option("--top", options.top,
@@ -340,7 +368,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_extract->add_option("--dot", options.dot, "Draw the e-graph there, what is chosen filled");
   egraph_extract->add_flag("--json", options.json, "The choice as one JSON object");
 
-  CLI::App* rules = add_command(Verb::kRules, "rules", "The built-in rule sets; check rules of your own");
+  CLI::App* rules =
+      add_command(Verb::kRules, "rules", "The built-in rule sets; check rules of your own");
   rules->require_subcommand(0, 1);
   rules->add_flag("--json", options.json, "One JSON object a line");
   rules->footer(kRulesExamples);
@@ -354,7 +383,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       ->capture_default_str();
   CLI::Option* rules_seed = rules_check->add_option("--seed", seed, "Of the instances (default: 0)")
                                 ->check(Whole(0, std::numeric_limits<int64_t>::max()));
-  rules_check->add_flag("--json", options.json, "One JSON object a line; the last says how it ended");
+  rules_check->add_flag("--json", options.json,
+                        "One JSON object a line; the last says how it ended");
   rules_check->add_option("--color", color, "Colours: auto (a terminal), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   rules_check->add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")

@@ -13,61 +13,72 @@ namespace l3c::tools {
 enum class Layer : uint8_t { kL3, kL2, kL1, kL0 };
 std::string_view LayerName(Layer layer);  // "l3"
 
-enum class Verb : uint8_t { kCheck, kOptimize, kLower, kRun, kEval, kEGraphRun, kEGraphExtract, kRules,
-                           kRulesCheck };
+enum class Verb : uint8_t {
+  kCheck,
+  kOptimize,
+  kLower,
+  kRun,
+  kEval,
+  kEGraphRun,
+  kEGraphExtract,
+  kRules,
+  kRulesCheck
+};
 
 struct Options {
   Verb verb = Verb::kCheck;
-  // A program of any layer; for eval, or run --resume, a run's folder; for egraph run, an .egg file;
-  // for egraph extract, a .json file.
+  // A program of any layer; for eval, or run --resume, a run's folder; for egraph run, an .egg
+  // file; for egraph extract, a .json file.
   std::string file;
 
-  std::map<std::string, std::string> data;    // --data NAME=DIR
-  std::string system;                         // --system FILE
-  std::optional<uint64_t> seed;               // --seed N
-  int threads = 0;                            // --threads N; 0: all cores
-  std::string numerics = "reassoc";           // --numerics exact|reassoc|fast
-  std::string search = "egraph";              // --search off|greedy|egraph
-  std::map<std::string, std::string> force;   // --force ID=LOSER
-  std::vector<std::string> without;           // --without NAME
-  std::vector<std::string> rule_files;        // --rules FILE.egg; of rules check: what to check
-  int64_t cases = 200;                        // --cases N
-  std::map<std::string, uint64_t> budget;     // --budget work=N, nodes=N, candidates=N
-  std::optional<Layer> to;                    // --to LAYER
-  std::optional<int64_t> epochs;              // --epochs N
-  std::optional<int64_t> steps;               // --steps N
-  std::optional<int64_t> pick;                // --pick N
-  bool synthetic = false;                     // --synthetic
-  std::string output;                         // -o PATH
-  bool overwrite = false;                     // --overwrite
-  std::string resume;                         // --resume FOLDER
-  std::string engine = "jit";                 // --engine jit|interpreter
-  bool explain = false;                       // --explain
-  bool brief = false;                         // --brief
-  bool json = false;                          // --json
-  bool timings = false;                       // --timings
-  bool stats = false;                         // --stats
-  bool proofs = false;                        // --proofs
-  std::vector<std::string> why_not;           // --why-not A B
-  std::string fact_directory;                 // --fact-directory DIR
-  uint64_t max_bytes = uint64_t{16} << 30;    // --max-bytes N
-  std::optional<uint64_t> max_nodes;          // --max-nodes N
-  std::optional<uint64_t> max_matches;        // --max-matches N
-  std::optional<uint64_t> max_iterations;     // --max-iterations N
-  std::string extractor = "exact";            // --extractor tree|greedy|exact
-  std::string costs = "file";                 // --costs file|size|FILE
-  size_t top = 1;                             // --top K
-  std::vector<std::string> extract_roots;     // --root CLASS
-  std::vector<std::string> extract_bounds;    // --bound FILE=LIMIT
-  std::optional<double> max_seconds;          // --max-seconds S
-  std::string dot;                            // --dot PATH
-  std::string to_json;                        // --to-json PATH
-  bool sarif = false;                         // --diagnostics=json
-  bool color = false;                         // a terminal, unless NO_COLOR or --color=never
+  std::map<std::string, std::string> data;   // --data NAME=DIR
+  std::string system;                        // --system FILE
+  std::optional<uint64_t> seed;              // --seed N
+  int threads = 0;                           // --threads N; 0: all cores
+  std::string numerics = "reassoc";          // --numerics exact|reassoc|fast
+  std::string search = "egraph";             // --search off|greedy|egraph
+  std::map<std::string, std::string> force;  // --force ID=LOSER
+  std::vector<std::string> without;          // --without NAME
+  std::vector<std::string> rule_files;       // --rules FILE.egg; of rules check: what to check
+  int64_t cases = 200;                       // --cases N
+  std::map<std::string, uint64_t> budget;    // --budget work=N, nodes=N, candidates=N
+  std::optional<Layer> to;                   // --to LAYER
+  std::optional<int64_t> epochs;             // --epochs N
+  std::optional<int64_t> steps;              // --steps N
+  std::optional<int64_t> pick;               // --pick N
+  bool synthetic = false;                    // --synthetic
+  std::string output;                        // -o PATH
+  bool overwrite = false;                    // --overwrite
+  std::string resume;                        // --resume FOLDER
+  std::string engine = "jit";                // --engine jit|interpreter
+  bool explain = false;                      // --explain
+  bool brief = false;                        // --brief
+  bool json = false;                         // --json
+  bool timings = false;                      // --timings
+  bool stats = false;                        // --stats
+  bool proofs = false;                       // --proofs
+  std::vector<std::string> why_not;          // --why-not A B
+  std::string fact_directory;                // --fact-directory DIR
+  uint64_t max_bytes = uint64_t{16} << 30;   // --max-bytes N
+  std::optional<uint64_t> max_nodes;         // --max-nodes N
+  std::optional<uint64_t> max_matches;       // --max-matches N
+  std::optional<uint64_t> max_work;          // --max-work N
+  std::optional<uint64_t> max_iterations;    // --max-iterations N
+  std::string extractor = "exact";           // --extractor tree|greedy|exact
+  std::string costs = "file";                // --costs file|size|FILE
+  size_t top = 1;                            // --top K
+  std::vector<std::string> extract_roots;    // --root CLASS
+  std::vector<std::string> extract_bounds;   // --bound FILE=LIMIT
+  std::optional<double> max_seconds;         // --max-seconds S
+  std::string dot;                           // --dot PATH
+  std::string to_json;                       // --to-json PATH
+  bool sarif = false;                        // --diagnostics=json
+  bool color = false;                        // a terminal, unless NO_COLOR or --color=never
 };
 
 // Parses argv. On --help, --version or an error it has printed what there is to print (errors to
-// standard error, with the closest known spelling) and gives the exit code: 0, or 2 for wrong usage.
+// standard error, with the closest known spelling) and gives the exit code: 0, or 2 for wrong
+// usage.
 struct ParsedCommandLine {
   std::optional<Options> options;
   int exit_code = 0;

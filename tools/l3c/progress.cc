@@ -98,8 +98,8 @@ void RunReporter::OnProgress(const runtime::Progress& progress) {
 
 void RunReporter::DrawBar(const runtime::Progress& progress) {
   const bool training = progress.split == "train";
-  std::string right = " " + WithThousands(static_cast<int64_t>(progress.samples_per_second)) +
-                      " samples/s";
+  std::string right =
+      " " + WithThousands(static_cast<int64_t>(progress.samples_per_second)) + " samples/s";
   double fraction = 0;
   std::string left = "evaluating ";
   if (training) {
@@ -110,12 +110,12 @@ void RunReporter::DrawBar(const runtime::Progress& progress) {
                                 ? static_cast<double>(progress.samples) / progress.steps / rate
                                 : 0;
     if (per_step > 0) {
-      right += ", " + Duration(per_step * static_cast<double>(total_steps_ - progress.steps)) +
-               " left";
+      right +=
+          ", " + Duration(per_step * static_cast<double>(total_steps_ - progress.steps)) + " left";
     }
   }
-  const int width = std::clamp(
-      TerminalColumns() - static_cast<int>(left.size() + right.size()) - 3, 0, 40);
+  const int width =
+      std::clamp(TerminalColumns() - static_cast<int>(left.size() + right.size()) - 3, 0, 40);
   std::string bar;
   if (training && width >= 8) {
     const int full = static_cast<int>(fraction * width);

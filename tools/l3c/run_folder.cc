@@ -21,15 +21,19 @@ namespace fs = std::filesystem;
 constexpr const char* kPlan = "plan.l0";
 constexpr const char* kRun = "run.json";
 // Everything that a run writes: all that --overwrite removes.
-constexpr std::array<const char*, 7> kOwn = {"spec.l3", "method.l2", "placement.l1", kPlan,
+constexpr std::array<const char*, 7> kOwn = {"spec.l3", "method.l2",    "placement.l1", kPlan,
                                              kRun,      "events.jsonl", "checkpoints"};
 
 const char* FileOf(Layer layer) {
   switch (layer) {
-    case Layer::kL3: return "spec.l3";
-    case Layer::kL2: return "method.l2";
-    case Layer::kL1: return "placement.l1";
-    case Layer::kL0: return kPlan;
+    case Layer::kL3:
+      return "spec.l3";
+    case Layer::kL2:
+      return "method.l2";
+    case Layer::kL1:
+      return "placement.l1";
+    case Layer::kL0:
+      return kPlan;
   }
   return "";
 }
@@ -55,7 +59,8 @@ bool RemoveRun(const fs::path& folder) {
     std::error_code error;
     fs::remove_all(folder / name, error);
     if (error) {
-      return EnvironmentError("cannot remove '" + (folder / name).string() + "': " + error.message());
+      return EnvironmentError("cannot remove '" + (folder / name).string() +
+                              "': " + error.message());
     }
   }
   return true;
@@ -76,8 +81,8 @@ std::optional<RunFolder> RunFolder::Create(const Options& options) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error || !fs::is_directory(path)) {
-    EnvironmentError("cannot make the folder '" + path.string() + "': " +
-                         (error ? error.message() : "a file of that name exists"),
+    EnvironmentError("cannot make the folder '" + path.string() +
+                         "': " + (error ? error.message() : "a file of that name exists"),
                      "choose another folder with -o");
     return std::nullopt;
   }
@@ -100,7 +105,8 @@ std::optional<RunFolder> RunFolder::Create(const Options& options) {
 std::optional<RunFolder> RunFolder::Open(const std::string& path) {
   std::error_code ignored;
   if (!fs::is_directory(path, ignored)) {
-    EnvironmentError("there is no folder '" + path + "'", "name a run's folder, such as runs/mnist");
+    EnvironmentError("there is no folder '" + path + "'",
+                     "name a run's folder, such as runs/mnist");
     return std::nullopt;
   }
   if (!fs::exists(fs::path(path) / kPlan, ignored)) {
