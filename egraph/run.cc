@@ -172,7 +172,7 @@ class Engine {
       }
       graph_.current_rule_ = kInitial;
     }
-    if (!graph_.Rebuild(Pool())) stopped_ = StopReason::kFailed;
+    Rebuild();
     last_step_idle_ = graph_.version() == version;
     // Nothing left to do but for what is banned.
     if (last_step_idle_ && !stopped_ && scheduler != nullptr && scheduler->EndFirstBan(rules)) {
@@ -269,6 +269,27 @@ class Engine {
     return limits;
   }
 
+  void Rebuild() {
+    if (!deadline_) {
+      if (!graph_.Rebuild(Pool())) stopped_ = StopReason::kFailed;
+      return;
+    }
+    const size_t rows = graph_.RowCount();
+    const Clock::time_point start = Clock::now();
+    if (!graph_.Rebuild(Pool())) stopped_ = StopReason::kFailed;
+    const std::chrono::duration<double> took = Clock::now() - start;
+    rebuild_seconds_per_row_ = took.count() / static_cast<double>(std::max<size_t>(rows, 1));
+  }
+
+  // Whether the deadline would pass while the step ends as it must, by making the graph congruent:
+  // that takes about as long for each row as it took the last time.
+  bool OutOfTime() const {
+    if (!deadline_) return false;
+    const std::chrono::duration<double> left = *deadline_ - Clock::now();
+    const double rows = graph_.NeedsRebuild() ? static_cast<double>(graph_.RowCount()) : 0;
+    return left.count() < rows * rebuild_seconds_per_row_;
+  }
+
   // The threads that share the work on the graph as it is.
   WorkerPool* Pool() {
     return graph_.RowCount() < kMinShared ? nullptr : search_.Pool(budget_.threads);
@@ -278,7 +299,7 @@ class Engine {
   std::optional<StopReason> CostlyLimit(size_t growth) const {
     if (graph_.RowCount() >= kMinShared) growth += kSharedRoom;
     if (graph_.Bytes() + match_bytes_ + growth > budget_.max_bytes) return StopReason::kByteLimit;
-    if (deadline_ && Clock::now() > *deadline_) return StopReason::kTimeLimit;
+    if (OutOfTime()) return StopReason::kTimeLimit;
     return std::nullopt;
   }
 
@@ -391,6 +412,7 @@ class Engine {
   ActionRunner actions_;
   BlockRunner blocks_;
   std::optional<Clock::time_point> deadline_;
+  double rebuild_seconds_per_row_ = 0;  // of the last rebuild
   std::optional<StopReason> stopped_;
   uint64_t iterations_ = 0;
   uint64_t matches_ = 0;
