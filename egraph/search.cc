@@ -350,6 +350,7 @@ std::optional<bool> RuleSearch::HasMatch(const Query& query, bool subsumed_too,
       .Run(tree, root.from, root.to, std::span(&found, 1));
   work_ = meter.work();
   *stop = meter.stopped();
+  forest.Clear();
   if (found.count() == 0 && *stop != SearchMeter::Stop::kNone) return std::nullopt;
   return found.count() != 0;
 }

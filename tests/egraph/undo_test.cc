@@ -195,7 +195,7 @@ TEST(Undo, MatchesComeInTheOrderInWhichTheyWouldHave) {
     first += "(r " + std::to_string(i) + " " + std::to_string(9 - i) + ")";
     first += "(s " + std::to_string((i * 7) % 10) + " " + std::to_string(i + 20) + ")";
   }
-  first += "(s 3 40) (s 4 41) (run 1)";
+  first += "(s 3 40) (s 4 41) (run 1) (check (r 1 8) (s 3 40))";
   for (int i = 10; i < 30; ++i) {
     more += "(r " + std::to_string(i) + " " + std::to_string(i % 10) + ")";
   }

@@ -27,6 +27,7 @@ void Append(const egraph::RunReport& run, egraph::RunReport& report) {
   const uint64_t iterations = report.iterations + run.iterations;
   const uint64_t matches = report.matches + run.matches;
   const uint64_t applied = report.applied + run.applied;
+  const uint64_t work = report.work + run.work;
   std::map<egraph::RuleId, egraph::RuleReport> rules;
   const std::vector<egraph::RuleReport>* lists[] = {&report.rules, &run.rules};
   for (const auto* list : lists) {
@@ -37,12 +38,14 @@ void Append(const egraph::RunReport& run, egraph::RunReport& report) {
       sum.applied += rule.applied;
       sum.rows += rule.rows;
       sum.bans += rule.bans;
+      sum.work += rule.work;
     }
   }
   report = run;
   report.iterations = iterations;
   report.matches = matches;
   report.applied = applied;
+  report.work = work;
   report.rules.clear();
   for (const auto& [id, rule] : rules) report.rules.push_back(rule);
 }
