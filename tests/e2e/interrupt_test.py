@@ -9,9 +9,9 @@ from harness import L3C, MNIST, ROOT, L3cTest
 
 
 class Interrupt(L3cTest):
-    def start(self, out, *args):
+    def start(self, out, epochs=2):
         return subprocess.Popen(
-            [L3C, "run", str(MNIST), "--epochs", "2", "-o", str(out), *args],
+            [L3C, "run", str(MNIST), "--epochs", str(epochs), "-o", str(out)],
             cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
 
@@ -55,12 +55,14 @@ class Interrupt(L3cTest):
 
     def test_a_running_folder_is_left_alone(self):
         out = self.dir / "busy"
-        process = self.start(out)
+        process = self.start(out, epochs=1000)
         self.wait_for_steps(out, 5)
         for args in (("run", MNIST, "-o", out, "--overwrite"), ("run", "--resume", out)):
             self.assertIn("error[environment]", self.l3c(*args, code=1).err)
+        self.assertIsNone(process.poll())  # it was running all the time
+        process.send_signal(signal.SIGINT)
         process.communicate(timeout=60)
-        self.assertEqual(0, process.returncode)
+        self.assertEqual(130, process.returncode)
 
     def test_corrupt_checkpoint_is_refused(self):
         out = self.dir / "run"
