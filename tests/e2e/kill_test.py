@@ -25,13 +25,18 @@ def checkpoints(out):
 class Kill(L3cTest):
     def setUp(self):
         super().setUp()
-        self.plan = self.dir / "plan.l0"
-        self.l3c("lower", IRIS, "--to", "l0", "--epochs", 240, "-o", self.plan)
-        # A checkpoint every thirtieth epoch, not at the end alone.
-        text, replaced = re.subn(r"checkpoint_every: \d+", "checkpoint_every: 30", self.plan.read_text())
-        self.assertEqual(1, replaced)
-        self.plan.write_text(text)
         self.data = ("--data", f"iris={ROOT / 'data/iris'}")
+        self.plan = self.plan_of(IRIS, self.data, epochs=240, checkpoint_every=30)
+
+    def plan_of(self, program, data, epochs, checkpoint_every):
+        """Its plan, with checkpoints so often and not at the end alone."""
+        plan = self.dir / f"{program.stem}.l0"
+        self.l3c("lower", program, "--to", "l0", *data, "--epochs", epochs, "-o", plan)
+        text, replaced = re.subn(r"checkpoint_every: \d+", f"checkpoint_every: {checkpoint_every}",
+                                 plan.read_text())
+        self.assertEqual(1, replaced)
+        plan.write_text(text)
+        return plan
 
     def run_plan(self, name, **kwargs):
         return self.l3c("run", self.plan, *self.data, "-o", self.dir / name, "--json", **kwargs)
@@ -165,11 +170,12 @@ class Kill(L3cTest):
     def test_data_that_becomes_unreadable_in_mid_epoch(self):
         folder = small_mnist(self.dir / "mnist", rows=640, compress=False)
         images = folder / "train-images-idx3-ubyte"
-        options = ("--data", f"mnist={folder}", "--epochs", 60, "--data-memory", "0B")
-        reference = self.run_json(MNIST, *options[:4])
+        data = ("--data", f"mnist={folder}")
+        plan = self.plan_of(MNIST, data, epochs=80, checkpoint_every=4)
+        reference = self.run_json(plan, *data)
         out = self.dir / "out"
         process = subprocess.Popen(
-            [L3C, "run", str(MNIST), *map(str, options), "-o", str(out)], cwd=ROOT,
+            [L3C, "run", str(plan), *data, "--data-memory", "0B", "-o", str(out)], cwd=ROOT,
             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         deadline = time.time() + 60
         while not checkpoints(out) and time.time() < deadline:
