@@ -157,7 +157,7 @@ TEST_F(SessionTest, TrainsToTheReferenceNumbers) {
 
 TEST_F(SessionTest, ThreadsAndDepthDoNotShow) {
   const RunResult first = RunOk(Plan(), {});
-  for (int depth : {1, 2, 3, 5}) {
+  for (int depth : {1, 2, 3, 4, 5}) {
     LinearOptions shape;
     shape.depth = depth;
     const l0::Plan plan = Plan(shape);
