@@ -107,7 +107,12 @@ double Scorer::KindLog(const Extent& in, StageKind kind) const {
   const Priors& p = space_.priors;
   // Dense stages are the ordinary thing where there are no positions to lose.
   if (kind == StageKind::kDense && in.positions() == 1) return 0;
-  return std::log(p.kind_factors[static_cast<size_t>(kind)]);
+  double log = std::log(p.kind_factors[static_cast<size_t>(kind)]);
+  // At every position of a sequence it sees no other, skip or not.
+  if (kind == StageKind::kResidual && in.positions() > 1) {
+    log += std::log(p.kind_factors[static_cast<size_t>(StageKind::kPointwise)]);
+  }
+  return log;
 }
 
 double Scorer::WidthLog(bool first, const Extent& in, const HiddenStage& stage) const {

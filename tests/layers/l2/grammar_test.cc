@@ -201,7 +201,8 @@ class Enumeration {
             next = After(next, act.label);
             next = Joined(next);
             Then(next, norm.factor * act.factor * WidthFactor(state.first, w, w) *
-                           kind(StageKind::kResidual));
+                           kind(StageKind::kResidual) *
+                           (is_sequence ? kind(StageKind::kPointwise) : 1));
           }
         }
       }
