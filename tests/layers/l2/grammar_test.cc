@@ -2,6 +2,7 @@
 // shares nothing with it but the priors' figures and the counts of a layer's work.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -448,6 +449,36 @@ TEST(L2Grammar, TheWinnerIsThatOfAnEnumerationForEveryPairOfDomains) {
       }
     }
   }
+}
+
+TEST(L2Grammar, StagesThatAreNetworksCanBeForced) {
+  const Domains forecast{"", "sequence(tensor(f32, [3]), 6)", "scalar(f32)", "scalar(f32)", 1};
+  const Domains table{"", "table(a: scalar(f32), b: tensor(f32, [4]))", "dist(3)", "scalar(u8)", 1};
+  struct Case {
+    Domains domains;
+    std::string id, kind, written;
+  };
+  for (const Case& c : {Case{forecast, "layer1.kind", "recurrent", "recurrent("},
+                        Case{table, "layer1.kind", "mixture", "mixture("},
+                        Case{table, "layer2.kind", "residual", "residual ["}}) {
+    // Without a bound on the depth, as a recurrence counts as often as it is unrolled.
+    const l3::Module spec = ReadSpec(SpecOf(c.domains, "width(16)"));
+    search::LoweringOptions options;
+    options.forced = {{"l2/m/" + c.id, c.kind}};
+    const auto result = LowerToL2(spec, {}, options);
+    ASSERT_TRUE(result.ok()) << c.kind;
+    const std::string text = PrintModule(result.best());
+    EXPECT_NE(text.find(c.written), std::string::npos) << text;
+    EXPECT_EQ(PrintModule(testing::Read(text)), text);
+  }
+  // With one that is too small it is said why there is none.
+  const auto bounded = LowerToL2(ReadSpec(SpecOf(forecast, "depth(3), width(16)")), {}, {});
+  ASSERT_TRUE(bounded.ok());
+  const auto& pruned = bounded.explanation.pruned;
+  EXPECT_TRUE(std::any_of(pruned.begin(), pruned.end(), [](const search::Pruned& p) {
+    return p.what == "recurrent stages over 6 elements" &&
+           p.why.find("depth(14)") != std::string::npos;
+  }));
 }
 
 TEST(L2Grammar, PropertiesAreHonoured) {
