@@ -304,9 +304,9 @@ class InstanceBuilder {
     }
   }
 
-  bool IsNumber(const egraph::Operand& operand) const {
+  bool Is(const egraph::Operand& operand, Op op) const {
     const auto it = side_.patterns_.find(operand.bits);
-    return it != side_.patterns_.end() && it->second[0].op == Op::kConst;
+    return it != side_.patterns_.end() && it->second[0].op == op;
   }
 
   std::optional<NodeId> Apply(const LeftSide::Pattern& pattern, const TensorType& type) {
@@ -457,9 +457,19 @@ class InstanceBuilder {
         attr.ints = shape;
         const auto operand = KnownType(columns[0].bits);
         const auto product = ProductOf(columns[0].bits, tensor::NumElements(shape));
-        wanted = {operand   ? *operand
-                  : product ? TensorType{type.dtype, *product}
-                            : TensorType{type.dtype, Regrouped(shape)}};
+        if (operand) {
+          wanted = {*operand};
+        } else if (product) {
+          wanted = {{type.dtype, *product}};
+        } else if (Is(columns[0], Op::kMatmul) && choices_.Draw(4) != 0) {
+          wanted = {{type.dtype, AsMatrix(shape)}};
+        } else if ((Is(columns[0], Op::kReduceMax) || Is(columns[0], Op::kReduceSum)) &&
+                   !shape.empty() && shape.back() == 1 && choices_.Draw(4) != 0) {
+          // The axis that is reduced, kept.
+          wanted = {{type.dtype, Shape(shape.begin(), shape.end() - 1)}};
+        } else {
+          wanted = {{type.dtype, Regrouped(shape)}};
+        }
         return true;
       }
       case Op::kPermute: {
@@ -490,7 +500,7 @@ class InstanceBuilder {
       case Op::kExpand: {
         Shape operand = shape;
         const auto known_operand = KnownType(columns[0].bits);
-        if (IsNumber(columns[0])) {
+        if (Is(columns[0], Op::kConst)) {
           operand.clear();
         } else if (known_operand) {
           operand = known_operand->shape;
@@ -630,18 +640,22 @@ class InstanceBuilder {
     return all.empty() ? std::vector<int64_t>{} : all[choices_.Draw(all.size())];
   }
 
+  // All axes joined to two.
+  Shape AsMatrix(const Shape& shape) {
+    if (shape.size() < 3) return shape;
+    const auto cut =
+        shape.begin() + static_cast<std::ptrdiff_t>(1 + choices_.Draw(shape.size() - 1));
+    return {tensor::NumElements(Shape(shape.begin(), cut)),
+            tensor::NumElements(Shape(cut, shape.end()))};
+  }
+
   // Another shape of as many elements.
   Shape Regrouped(const Shape& shape) {
     switch (choices_.Draw(7)) {
       case 0:
         return {tensor::NumElements(shape)};
-      case 5: {  // joined to a matrix
-        if (shape.size() < 3) return shape;
-        const auto cut =
-            shape.begin() + static_cast<std::ptrdiff_t>(1 + choices_.Draw(shape.size() - 1));
-        return {tensor::NumElements(Shape(shape.begin(), cut)),
-                tensor::NumElements(Shape(cut, shape.end()))};
-      }
+      case 5:
+        return AsMatrix(shape);
       case 4: {  // the last one left out where it is 1
         Shape fewer = shape;
         if (!fewer.empty() && fewer.back() == 1) fewer.pop_back();
