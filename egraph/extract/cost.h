@@ -64,7 +64,6 @@ struct CostVector {
     }
     return *this;
   }
-
 };
 
 // Weight of each component, ≥ 0.
