@@ -16,7 +16,7 @@ using tensor::NumElements;
 
 namespace {
 
-enum Term : size_t {
+enum TermKind : size_t {
   kLoadTerm,
   kHoistTerm,
   kLeafTerm,
