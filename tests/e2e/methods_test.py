@@ -32,7 +32,7 @@ class Methods(L3cTest):
                     self.assertLess(abs(ours - theirs), 1e-4 * max(1, abs(theirs)))
 
     def test_forms_agree(self):
-        for program, form in (("language", "attention/divide-last"), ("cnn", "convolution/im2col")):
+        for program, form in (("language", "weighted-mean/divide-last"), ("cnn", "convolution/im2col")):
             with self.subTest(form):
                 losses = []
                 for extent in ("everywhere", "nowhere"):

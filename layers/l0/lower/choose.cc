@@ -31,7 +31,7 @@ using tensor::Op;
 namespace {
 
 // In the order in which they are loaded.
-constexpr const char* kRuleFiles[] = {"algebra", "attention",       "convolution", "kernel_terms",
+constexpr const char* kRuleFiles[] = {"algebra", "weighted_mean",   "convolution", "kernel_terms",
                                       "layout",  "kernel_grouping", "fusion"};
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Graphs whose forms the rules of rewrites/attention.egg and convolution.egg know: a layer and its
+// Graphs whose forms the rules of rewrites/weighted_mean.egg and convolution.egg know: a layer and its
 // gradients.
 #pragma once
 

@@ -53,7 +53,7 @@ void ExpectBothExtents(const Graph& g, const std::string& id) {
 TEST(Forms, OfAttention) {
   const Graph g = LayerAndGradients("attn(2, 8, causal: true)", {2, 6, 8});
   for (const char* form : {"divide-last", "scale-queries", "joined-projections"}) {
-    ExpectBothExtents(g, std::string("l0/test/attention/") + form);
+    ExpectBothExtents(g, std::string("l0/test/weighted-mean/") + form);
   }
 }
 
@@ -69,7 +69,7 @@ TEST(Forms, LongRowsAreDividedLast) {
   const Graph g = LayerAndGradients("attn(4, 64)", {16, 128, 64});
   const auto lowered = LowerForTest(g, {.explain = true});
   ASSERT_TRUE(lowered);
-  const search::Decision* decision = Find(*lowered, "l0/test/attention/divide-last");
+  const search::Decision* decision = Find(*lowered, "l0/test/weighted-mean/divide-last");
   ASSERT_NE(decision, nullptr);
   EXPECT_EQ(decision->chosen, "everywhere");
   ASSERT_FALSE(decision->losers.empty());
@@ -99,9 +99,9 @@ TEST(Forms, ADefinitionIsNamedByItsRule) {
   ASSERT_TRUE(lowered);
   bool named = false;
   for (const search::Decision& decision : lowered->explanation.decisions) {
-    named = named || decision.chosen.ends_with(" by attention/divide-last");
+    named = named || decision.chosen.ends_with(" by weighted-mean/divide-last");
     for (const search::Loser& loser : decision.losers) {
-      named = named || loser.label.ends_with(" by attention/divide-last");
+      named = named || loser.label.ends_with(" by weighted-mean/divide-last");
     }
   }
   EXPECT_TRUE(named);

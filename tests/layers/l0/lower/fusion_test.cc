@@ -240,7 +240,7 @@ Graph Mixed() {
 
 TEST(Rules, WithoutAnyOneFileThePlanChangesOrFails) {
   const std::map<std::string, Graph> of_its_own = {
-      {"attention", LayerAndGradients("attn(4, 64)", {16, 128, 64})},
+      {"weighted_mean", LayerAndGradients("attn(4, 64)", {16, 128, 64})},
       {"convolution", LayerAndGradients("conv(8, 16, kernel: 3, padding: 1)", {64, 14, 14, 8})}};
   for (const auto& [name, source] : EmbeddedRules()) {
     const auto own = of_its_own.find(name);
