@@ -8,9 +8,12 @@
 //   d4           those, and those of the image mirrored along axis 1
 #include "layers/l2/infer_methods.h"
 #include "layers/l2/symmetry.h"
+#include "layers/support/units.h"
 
 namespace l3c::l2 {
 namespace {
+
+constexpr int64_t kMaxLayers = 4096;
 
 std::optional<uint32_t> Lower(InferLowering& to, InferForm& call, uint32_t input) {
   const Form form = call.written[0];
@@ -25,6 +28,14 @@ std::optional<uint32_t> Lower(InferLowering& to, InferForm& call, uint32_t input
   const auto output = to.Lower(call.items[0], first_input);
   if (!output) return std::nullopt;
   const uint32_t end = static_cast<uint32_t>(builder.size());
+  const int64_t layers = static_cast<int64_t>((end - first) * actions.size());
+  if (layers > kMaxLayers) {
+    to.diagnostics()
+        .Error(support::Kind::kResourceBound, form.span,
+               "for every action, this takes " + support::PrintInteger(layers) + " layers")
+        .Label("at most " + support::PrintInteger(kMaxLayers));
+    return std::nullopt;
+  }
   std::vector<uint32_t> ends = {*output};
   for (size_t i = 1; i < actions.size(); ++i) {
     const uint32_t at = act(actions[i]);

@@ -261,6 +261,9 @@ TEST(L2Infer, WhatIsNotTheSameUnderTheGroupIsRefused) {
       errors("", "symmetric(net: linear(4, 3), group: reflection, axis: 2)", "tensor(f32, [4])")
           .find("no axis 2"),
       std::string::npos);
+  std::string nested = "linear(16, 3)";
+  for (int i = 0; i < 12; ++i) nested = "symmetric(net: " + nested + ", group: d4)";
+  EXPECT_NE(errors("", nested).find("at most 4096"), std::string::npos);
 }
 
 TEST(L2Infer, AGraphTakesTheMeanOverNeighbours) {
