@@ -18,7 +18,12 @@ void ProgramParser::ParseStage() {
   RawStage raw;
   bool process = false;
   const bool ok = Block([&] {
-    if (AcceptWord("sample")) {
+    if (AtWord("sample")) {
+      const Span word = Next().span;
+      if (stage.samples) {
+        Error(word, "a stage samples once");
+        return false;
+      }
       if (!Expect(":")) return false;
       stage.samples = true;
       return ParseSampling(stage.sampling);
