@@ -19,9 +19,9 @@ std::string Describe(const Param& param) {
          std::string(tensor::DTypeName(param.dtype)) + " " + tensor::ShapeToString(param.shape);
 }
 
-class Reader {
+class FileKernel {
  public:
-  Reader(const support::EscapeHatch& hatch, const Kernel& declared,
+  FileKernel(const support::EscapeHatch& hatch, const Kernel& declared,
          support::Diagnostics& diagnostics)
       : hatch_(hatch), declared_(declared), diagnostics_(diagnostics) {}
 
@@ -123,7 +123,7 @@ class Reader {
 
 std::optional<Kernel> KernelFromFile(const support::EscapeHatch& hatch, const Kernel& declared,
                                      const std::string& folder, support::Diagnostics& diagnostics) {
-  return Reader(hatch, declared, diagnostics).Read(folder);
+  return FileKernel(hatch, declared, diagnostics).Read(folder);
 }
 
 }  // namespace l3c::l0
