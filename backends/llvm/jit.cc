@@ -11,7 +11,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "backends/llvm/emit_kernel.h"
+#include "backends/llvm/kernel_cache.h"
 #include "layers/l0/linearize.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
@@ -179,32 +181,12 @@ class OrcJit : public Jit {
         return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " exists already"));
       }
     }
+    if (options_.cache != nullptr && !options_.keep_text) return CompileKept(kernels);
     // The text of a kernel is that of its module.
     const size_t per_module = options_.keep_text ? 1 : kKernelsPerModule;
-    std::vector<Compiled> compiled((kernels.size() + per_module - 1) / per_module);
-    const size_t threads = std::clamp<size_t>(static_cast<size_t>(std::max(options_.threads, 1)), 1,
-                                              std::max<size_t>(compiled.size(), 1));
-    while (compilers_.size() < threads) {
-      std::string error;
-      auto compiler = Compiler::Create(target_, &error);
-      if (compiler == nullptr) return absl::InternalError(error);
-      compilers_.push_back(std::move(compiler));
-    }
-    std::atomic<size_t> next = 0;
-    const auto work = [&](size_t thread) {
-      for (size_t i = next++; i < compiled.size(); i = next++) {
-        compilers_[thread]->Compile(kernels.subspan(i * per_module, per_module), options_,
-                                    compiled[i]);
-      }
-    };
-    std::vector<std::thread> workers;
-    for (size_t thread = 1; thread < threads; ++thread) workers.emplace_back(work, thread);
-    work(0);
-    for (std::thread& worker : workers) worker.join();
-
-    for (const Compiled& module : compiled) {
-      if (!module.status.ok()) return module.status;
-    }
+    absl::StatusOr<std::vector<Compiled>> modules = CompileModules(kernels, per_module);
+    if (!modules.ok()) return modules.status();
+    std::vector<Compiled>& compiled = *modules;
     for (size_t i = 0; i < compiled.size(); ++i) {
       auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
           std::move(compiled[i].object), kernels[i * per_module].name,
@@ -249,8 +231,86 @@ class OrcJit : public Jit {
     std::string assembly;
   };
 
+  // Each `per_module` kernels become a module.
+  absl::StatusOr<std::vector<Compiled>> CompileModules(absl::Span<const l0::Kernel> kernels,
+                                                       size_t per_module) {
+    std::vector<Compiled> compiled((kernels.size() + per_module - 1) / per_module);
+    const size_t threads = std::clamp<size_t>(static_cast<size_t>(std::max(options_.threads, 1)), 1,
+                                              std::max<size_t>(compiled.size(), 1));
+    while (compilers_.size() < threads) {
+      std::string error;
+      auto compiler = Compiler::Create(target_, &error);
+      if (compiler == nullptr) return absl::InternalError(error);
+      compilers_.push_back(std::move(compiler));
+    }
+    std::atomic<size_t> next = 0;
+    const auto work = [&](size_t thread) {
+      for (size_t i = next++; i < compiled.size(); i = next++) {
+        compilers_[thread]->Compile(kernels.subspan(i * per_module, per_module), options_,
+                                    compiled[i]);
+      }
+    };
+    std::vector<std::thread> workers;
+    for (size_t thread = 1; thread < threads; ++thread) workers.emplace_back(work, thread);
+    work(0);
+    for (std::thread& worker : workers) worker.join();
+
+    for (const Compiled& module : compiled) {
+      if (!module.status.ok()) return module.status;
+    }
+    return compiled;
+  }
+
+  // The same with the cache. An object may bring symbols that another one has as well, so each is
+  // linked by itself.
+  absl::Status CompileKept(absl::Span<const l0::Kernel> kernels) {
+    const std::string target = absl::StrCat(LLVM_VERSION_STRING, " ", target_.features, " ",
+                                            target_.vector_bits, options_.contract ? " +" : " ");
+    const auto compile =
+        [this](absl::Span<const l0::Kernel> missing) -> absl::StatusOr<std::vector<KernelObject>> {
+      absl::StatusOr<std::vector<Compiled>> modules = CompileModules(missing, kKernelsPerModule);
+      if (!modules.ok()) return modules.status();
+      std::vector<KernelObject> objects;
+      for (size_t i = 0; i < modules->size(); ++i) {
+        const auto& object = (*modules)[i].object;
+        const size_t first = i * kKernelsPerModule;
+        objects.push_back({first,
+                           std::min(kKernelsPerModule, missing.size() - first),
+                           {object.begin(), object.end()}});
+      }
+      return objects;
+    };
+    absl::StatusOr<LinkedKernels> linked =
+        CompileWithCache(*options_.cache, target, kernels, compile);
+    if (!linked.ok()) return linked.status();
+    for (const LinkedKernels::Object& object : linked->objects) {
+      const std::string name = absl::StrCat("kernels-", libraries_++);
+      orc::JITDylib& library = session_->createBareJITDylib(name);
+      library.addToLinkOrder(*library_);
+      auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
+          llvm::SmallVector<char, 0>(object.bytes.begin(), object.bytes.end()), name,
+          /*RequiresNullTerminator=*/false);
+      if (llvm::Error error = linker_->add(library, std::move(buffer))) {
+        return ToStatus(std::move(error), "linking kernels");
+      }
+      std::set<std::string> symbols;
+      for (size_t kernel : object.kernels) symbols.insert(linked->symbols[kernel]);
+      orc::SymbolLookupSet wanted;
+      for (const std::string& symbol : symbols) wanted.add(session_->intern(symbol));
+      auto found = session_->lookup(
+          {{&library, orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}}, std::move(wanted));
+      if (!found) return ToStatus(found.takeError(), "linking kernels");
+      for (size_t kernel : object.kernels) {
+        const auto symbol = found->find(session_->intern(linked->symbols[kernel]));
+        entries_[kernels[kernel].name].function = symbol->second.getAddress().toPtr<KernelFn>();
+      }
+    }
+    return absl::OkStatus();
+  }
+
   const JitOptions options_;
   const Target target_;
+  int libraries_ = 0;  // of the cache's objects
   std::unique_ptr<orc::ExecutionSession> session_;
   std::unique_ptr<orc::ObjectLinkingLayer> linker_;
   orc::JITDylib* library_ = nullptr;

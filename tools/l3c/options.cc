@@ -299,6 +299,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
+  run->add_flag("--explain", options.explain,
+                "Each decision: winner, losers, costs, rules, to standard error; and what was reused");
   run->add_option("--timeline", options.timeline,
                   "Write what each stream did when to this file, as a Chrome trace");
   run->add_flag("--json", options.json,

@@ -13,6 +13,7 @@
 #include "runtime/session.h"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/progress.h"
@@ -168,6 +169,12 @@ int RunProgram(const Options& options) {
       MakeKernels(compilation.plan(), options.engine);
   if (kernels == nullptr) return 1;
   const double compile_seconds = SecondsSince(start);
+  if (options.explain) {
+    for (const search::Explanation& explanation : compilation.explanations()) {
+      std::cerr << search::RenderExplanation(explanation) << "\n";
+    }
+    if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
+  }
 
   const std::optional<RunFolder> folder = RunFolder::Create(options);
   if (!folder || !folder->Save(compilation, options)) return 1;
