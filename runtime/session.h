@@ -36,6 +36,8 @@ struct RunOptions {
   // Train: continue from this checkpoint. Evaluate: the weights. A checkpoint's folder, or a folder
   // that holds `checkpoints/` (then its newest sound one is taken).
   std::string checkpoint;
+  // PlanDigest of the plan, where it is known; "": it is computed, which takes the kernels' bodies.
+  std::string plan_digest;
 };
 
 struct StreamUse {
