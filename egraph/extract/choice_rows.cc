@@ -11,8 +11,6 @@
 namespace l3c::egraph {
 namespace {
 
-constexpr uint32_t kNone = ChoiceProblem::kNone;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kMaxCutsAtOnce = 500;
 constexpr double kMinViolation = 1e-3;
 

@@ -7,6 +7,8 @@
 #include <iostream>
 #include <limits>
 
+#include "layers/support/units.h"
+
 namespace l3c::tools {
 
 bool SplitAssignments(const std::vector<std::string>& pairs, const char* option, const char* form,
@@ -54,6 +56,34 @@ void AddLengthOptions(CLI::App& command, RunValues& values) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
   command.add_option("--steps", values.steps, "Train this many steps in all")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+}
+
+void AddExecutionOptions(CLI::App& command, int& threads, std::string& io,
+                         std::string& data_memory) {
+  command
+      .add_option("--threads", threads,
+                  "Worker threads (default: all cores); never changes a result")
+      ->check(CLI::Range(1, 1024));
+  command
+      .add_option("--io", io,
+                  "How files are read: uring, portable, or auto: uring where it is granted")
+      ->check(CLI::IsMember({"auto", "uring", "portable"}))
+      ->capture_default_str();
+  command.add_option("--data-memory", data_memory,
+                     "BYTES (2GB) that a split of the data may take in memory; what takes more "
+                     "is read from the disk by the batch (default: a quarter of what is free)");
+}
+
+void AddTimelineOption(CLI::App& command, std::string& file) {
+  command.add_option("--timeline", file,
+                     "Write what each stream did when to this file, as a Chrome trace");
+}
+
+bool ParseDataMemory(const std::string& text, std::optional<int64_t>& bytes) {
+  std::string error;
+  bytes = support::ParseBytes(text, &error);
+  if (!bytes) std::cerr << "error: --data-memory " << text << ": " << error << "\n";
+  return bytes.has_value();
 }
 
 }  // namespace l3c::tools

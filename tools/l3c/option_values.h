@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -28,5 +29,10 @@ struct RunValues {
   int64_t steps = 0;
 };
 void AddLengthOptions(CLI::App& command, RunValues& values);
+void AddExecutionOptions(CLI::App& command, int& threads, std::string& io,
+                         std::string& data_memory);
+void AddTimelineOption(CLI::App& command, std::string& file);
+// False after printing why `text` is no number of bytes.
+bool ParseDataMemory(const std::string& text, std::optional<int64_t>& bytes);
 
 }  // namespace l3c::tools

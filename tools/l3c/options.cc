@@ -133,7 +133,7 @@ bool KeepsFiles(const Options& options) {
 ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   Options options;
   std::vector<std::string> force, budget;
-  std::string to, color = "auto", diagnostics = "text";
+  std::string to, color = "auto", diagnostics = "text", data_memory;
   RunValues length;
   int64_t pick = 0;
 
@@ -185,10 +185,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   };
   auto add_execution_options = [&](CLI::App* command) {
-    command
-        ->add_option("--threads", options.threads,
-                     "Worker threads (default: all cores); never changes a result")
-        ->check(CLI::Range(1, 1024));
+    AddExecutionOptions(*command, options.threads, options.io, data_memory);
     command
         ->add_option("--engine", options.engine,
                      "jit: compiled kernels; interpreter: the slow reference")
@@ -230,6 +227,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
+  AddTimelineOption(*run, options.timeline);
   run->add_flag("--json", options.json,
                 "One JSON object a line; the last is {\"event\":\"done\",…}");
 
@@ -407,6 +405,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--epochs")) options.epochs = length.epochs;
     if (given("--steps")) options.steps = length.steps;
     if (given("--pick")) options.pick = pick;
+    if (given("--data-memory") && !ParseDataMemory(data_memory, options.data_memory)) {
+      return {std::nullopt, 2};
+    }
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";
       return {std::nullopt, 2};

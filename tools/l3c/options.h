@@ -58,6 +58,9 @@ struct Options {
   std::string engine = "jit";                // --engine jit|interpreter
   std::string target;                        // --target llvm|asm|control
   std::string cpu = "native";                // --cpu NAME
+  std::string io = "auto";                   // --io auto|uring|portable
+  std::optional<int64_t> data_memory;        // --data-memory BYTES
+  std::string timeline;                      // --timeline FILE
   bool explain = false;                      // --explain
   bool brief = false;                        // --brief
   bool json = false;                         // --json

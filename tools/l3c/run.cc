@@ -14,7 +14,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Presentation PresentationOf(const Options& options) {
-  return {options.json, options.color, "l3c run --resume"};
+  return {options.json, options.color, options.timeline, "l3c run --resume"};
+}
+
+// What the command line says of the machine and not of the program.
+runtime::RunOptions ExecutionOptions(const Options& options) {
+  runtime::RunOptions run;
+  run.threads = options.threads;
+  runtime::ParseFileReaderKind(options.io, &run.reader);
+  run.resident_bytes = options.data_memory;
+  return run;
 }
 
 int RunProgram(const Options& options) {
@@ -31,8 +40,7 @@ int RunProgram(const Options& options) {
   if (!folder) return 1;
   const RunFacts facts{AbsolutePath(options.file), compilation.DataFolders(), options.synthetic};
   if (!folder->Save(compilation.NamedTexts(), facts)) return 1;
-  runtime::RunOptions run;
-  run.threads = options.threads;
+  runtime::RunOptions run = ExecutionOptions(options);
   run.output = folder->path().string();
   run.data = facts.data;
   run.synthetic = facts.synthetic;
@@ -50,10 +58,10 @@ std::unique_ptr<Reopened> Reopen(const RunFolder& folder, const Options& options
   std::optional<RunFolder::Saved> saved =
       folder.Load(options.data, {options.sarif, options.color});
   if (!saved) return nullptr;
-  auto reopened = std::make_unique<Reopened>(Reopened{*std::move(saved), nullptr, {}});
+  auto reopened = std::make_unique<Reopened>(
+      Reopened{*std::move(saved), nullptr, ExecutionOptions(options)});
   reopened->kernels = MakeKernels(reopened->saved.plan, options.engine);
   if (reopened->kernels == nullptr) return nullptr;
-  reopened->run.threads = options.threads;
   reopened->run.data = reopened->saved.facts.data;
   reopened->run.synthetic = reopened->saved.facts.synthetic;
   reopened->run.checkpoint = folder.path().string();
@@ -67,6 +75,7 @@ int Resume(const Options& options) {
   const std::unique_ptr<Reopened> reopened = Reopen(*folder, options);
   if (reopened == nullptr) return 1;
   reopened->run.output = folder->path().string();
+  reopened->run.or_from_start = true;
   return TrainAndTell(reopened->saved.plan, *reopened->kernels, reopened->run,
                       PresentationOf(options), SecondsSince(start));
 }

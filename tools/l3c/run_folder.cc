@@ -128,14 +128,16 @@ std::optional<RunFolder> RunFolder::Open(const std::string& path) {
 bool RunFolder::IsFree() const { return NobodyRuns(path_); }
 
 bool RunFolder::Save(const std::vector<NamedText>& texts, const RunFacts& facts) const {
-  for (const auto& [layer, text] : texts) {
-    if (!WriteFile(path_ / FileOf(layer), text)) return false;
-  }
   nlohmann::ordered_json run;
   run["file"] = facts.file;
   run["data"] = facts.data;
   run["synthetic"] = facts.synthetic;
-  return WriteFile(path_ / kRun, run.dump(2) + "\n");
+  if (!WriteFile(path_ / kRun, run.dump(2) + "\n")) return false;
+  // The plan, without which there is no run, comes last: where it is, everything is.
+  for (const auto& [layer, text] : texts) {
+    if (!WriteFile(path_ / FileOf(layer), text)) return false;
+  }
+  return true;
 }
 
 std::optional<RunFolder::Saved> RunFolder::Load(const std::map<std::string, std::string>& data,

@@ -7,11 +7,15 @@
 #include <cstdio>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "nlohmann/json.hpp"
+#include "runtime/checkpoint.h"
+#include "runtime/timeline.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/progress.h"
 #include "tools/l3c/run_folder.h"
+#include "tools/l3c/timeline_json.h"
 
 namespace l3c::tools {
 namespace {
@@ -28,7 +32,8 @@ int64_t PeakResidentBytes() {
 void OnInterrupt(int) {
   static volatile std::sig_atomic_t asked = 0;
   if (asked) {
-    constexpr char kGone[] = "\ninterrupted twice: stopped at once; what was checkpointed before is kept\n";
+    constexpr char kGone[] =
+        "\ninterrupted twice: stopped at once; what was checkpointed before is kept\n";
     (void)!write(STDERR_FILENO, kGone, sizeof kGone - 1);
     _exit(130);
   }
@@ -92,33 +97,50 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
 }
 
 int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
-                 const runtime::RunOptions& run_options, const Presentation& presentation,
+                 runtime::RunOptions run_options, const Presentation& presentation,
                  double compile_seconds) {
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
+  // A limit on the size of files is told like a full disk, and not by the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   RunReporter reporter(plan, StyleFor(presentation), presentation.color,
                        EventsPath(run_options.output));
+  std::optional<runtime::Timeline> timeline;
+  if (!presentation.timeline.empty()) run_options.timeline = &timeline.emplace();
   const absl::StatusOr<runtime::RunResult> result =
       runtime::Train(plan, kernels, run_options, reporter);
   reporter.ClearBar();
+  if (timeline && !WriteTimeline(plan, *timeline, presentation.timeline)) return 1;
   if (!result.ok()) {
-    EnvironmentError(std::string(result.status().message()));
+    const absl::StatusOr<std::string> kept = runtime::FindCheckpoint(run_options.output);
+    EnvironmentError(std::string(result.status().message()),
+                     reporter.trained() && kept.ok()
+                         ? "the last checkpoint is kept: " + *kept +
+                               "; mend the cause and go on with: " + presentation.resume + " " +
+                               run_options.output
+                         : "");
     return 1;
   }
   if (!result->finite) {
-    std::cerr << "warning: a figure or a weight is not a finite number: training diverged; lower the "
-              << "learning rate or look at the data\n";
+    std::cerr
+        << "warning: a figure or a weight is not a finite number: training diverged; lower the "
+        << "learning rate or look at the data\n";
   }
   reporter.Emit(DoneEvent(*result, compile_seconds));
   if (!presentation.json) {
     if (result->interrupted) {
-      std::cout << "interrupted after step " << WithThousands(result->steps) << "; checkpoint kept: "
-                << result->checkpoint << "\ncontinue with: " << presentation.resume << " "
-                << run_options.output << "\n";
+      std::cout << "interrupted after step " << WithThousands(result->steps)
+                << "; checkpoint kept: " << result->checkpoint
+                << "\ncontinue with: " << presentation.resume << " " << run_options.output << "\n";
     } else {
       PrintSummary(*result, compile_seconds, /*trained=*/true);
       std::cout << "plans, events and checkpoints are in " << run_options.output << "\n";
     }
+  }
+  if (!reporter.EventsWritten()) {
+    EnvironmentError(EventsPath(run_options.output) + ": could not be written to its end",
+                     "what was trained is kept: " + result->checkpoint);
+    return 1;
   }
   return result->interrupted ? 130 : 0;
 }

@@ -14,13 +14,14 @@ namespace l3c::tools {
 struct Presentation {
   bool json = false;   // one JSON object a line
   bool color = false;  // a terminal, and wanted
-  std::string resume;  // the command that goes on with an interrupted run, but for the folder
+  std::string timeline;  // file for what each stream did when; "": none
+  std::string resume;    // the command that goes on with an interrupted run, but for the folder
 };
 
 // Trains into run_options.output, a run's folder, and tells how it goes. The exit code: 0, 1 after
 // printing an error, 130 when it was interrupted.
 int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
-                 const runtime::RunOptions& run_options, const Presentation& presentation,
+                 runtime::RunOptions run_options, const Presentation& presentation,
                  double compile_seconds);
 
 // The same for an evaluation of run_options.checkpoint.

@@ -125,8 +125,10 @@ class Command {
       : program_(program),
         options_(options),
         kernels_(reinterpret_cast<const char*>(&TheAnchor()) + TheAnchor().code, program),
-        presentation_{options.json, options.color, std::move(name) + " --resume"} {
+        presentation_{options.json, options.color, options.timeline, std::move(name) + " --resume"} {
     run_.threads = options.threads;
+    runtime::ParseFileReaderKind(options.io, &run_.reader);
+    run_.resident_bytes = options.data_memory;
   }
 
   int Run(Clock::time_point start) {
@@ -179,6 +181,7 @@ class Command {
     run_.data = saved->facts.data;
     run_.synthetic = options_.synthetic || saved->facts.synthetic;
     run_.output = run_.checkpoint = folder->path().string();
+    run_.or_from_start = true;
     return tools::TrainAndTell(saved->plan, kernels_, run_, presentation_,
                                tools::SecondsSince(start));
   }

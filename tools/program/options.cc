@@ -36,7 +36,7 @@ std::string Hint(const CLI::App& app, const std::string& word) {
 ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv) {
   Options options;
   tools::RunValues length;
-  std::string color = "auto", diagnostics = "text";
+  std::string color = "auto", diagnostics = "text", data_memory;
   const std::string name = std::filesystem::path(argc > 0 ? argv[0] : "train").filename().string();
 
   CLI::App app("Trains '" + program.plan.name + "': " + program.file + ", compiled by l3c " +
@@ -52,13 +52,12 @@ ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv
                  "data/NAME under the working directory)");
   tools::AddLengthOptions(app, length);
   app.add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
-  app.add_option("--threads", options.threads,
-                 "Worker threads (default: all cores); never changes a result")
-      ->check(CLI::Range(1, 1024));
+  tools::AddExecutionOptions(app, options.threads, options.io, data_memory);
   app.add_option("-o,--output", options.output,
                  "Folder for plans, events and checkpoints (default: runs/NAME)");
   app.add_flag("--overwrite", options.overwrite, "Replace what an earlier run left in that folder");
   app.add_option("--resume", options.resume, "Go on with the run in this folder");
+  tools::AddTimelineOption(app, options.timeline);
   app.add_flag("--json", options.json, "One JSON object a line; the last is {\"event\":\"done\",…}");
   app.add_option("--color", color, "Colours: auto (a terminal), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
@@ -82,6 +81,10 @@ ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv
     return wrong(error.what(), left.empty() ? "" : Hint(app, left.front()));
   }
   if (!tools::SplitAssignments(length.data, "--data", "NAME=DIR", options.data)) {
+    return {std::nullopt, 2};
+  }
+  if (app.count("--data-memory") > 0 &&
+      !tools::ParseDataMemory(data_memory, options.data_memory)) {
     return {std::nullopt, 2};
   }
   if (app.count("--seed") > 0) options.seed = length.seed;

@@ -16,6 +16,9 @@ struct Options {
   std::optional<int64_t> epochs;            // --epochs N
   std::optional<int64_t> steps;             // --steps N
   int threads = 0;                          // --threads N; 0: all cores
+  std::string io = "auto";                  // --io auto|uring|portable
+  std::optional<int64_t> data_memory;       // --data-memory BYTES
+  std::string timeline;                     // --timeline FILE
   bool synthetic = false;                   // --synthetic
   std::string output;                       // -o FOLDER
   bool overwrite = false;                   // --overwrite
