@@ -13,7 +13,6 @@
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #ifdef L3C_HAS_LLVM
-#include "backends/x86/control_emitter.h"
 #include "tools/l3c/kernel_text.h"
 #endif
 
@@ -37,18 +36,13 @@ std::vector<EmittedText> ControlTexts(const l0::Plan& plan) {
   return texts;
 }
 
-bool KernelTexts(const l0::Plan& plan, bool assembly, std::vector<EmittedText>& texts) {
+bool CodeTexts(const l0::Plan& plan, bool assembly, std::vector<EmittedText>& texts) {
 #ifdef L3C_HAS_LLVM
-  absl::StatusOr<std::vector<KernelText>> kernels = WriteKernels(plan);
-  if (!kernels.ok()) return EnvironmentError(std::string(kernels.status().message()));
-  for (KernelText& kernel : *kernels) {
-    texts.push_back({kernel.kernel + (assembly ? ".s" : ".ll"),
-                     std::move(assembly ? kernel.assembly : kernel.ir)});
-  }
-  for (const l0::ControlUnit& unit : plan.control) {
-    if (!assembly) continue;
-    texts.push_back({"control." + unit.name + ".s",
-                     x86::EmitControl(unit, "control." + unit.name, /*listing=*/true).assembly});
+  absl::StatusOr<std::vector<CodeText>> code = WriteCode(plan);
+  if (!code.ok()) return EnvironmentError(std::string(code.status().message()));
+  for (CodeText& text : *code) {
+    texts.push_back(
+        {text.name + (assembly ? ".s" : ".ll"), std::move(assembly ? text.assembly : text.ir)});
   }
   return true;
 #else
@@ -66,7 +60,7 @@ int Emit(const Options& options) {
   std::vector<EmittedText> texts;
   if (options.target == "control") {
     texts = ControlTexts(plan);
-  } else if (!KernelTexts(plan, options.target == "asm", texts)) {
+  } else if (!CodeTexts(plan, options.target == "asm", texts)) {
     return 1;
   }
   const std::filesystem::path folder = options.output;

@@ -1,4 +1,4 @@
-// What backends/llvm makes of a plan's kernels, as text.
+// What the backends make of a plan's kernels and control units, as text.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace l3c::tools {
 
-struct KernelText {
-  std::string kernel;
+struct CodeText {
+  std::string name;      // of the kernel, or "control." and that of the unit
   std::string ir;        // LLVM IR, as it enters code generation
   std::string assembly;  // the instructions that run
 };
 
-absl::StatusOr<std::vector<KernelText>> WriteKernels(const l0::Plan& plan);
+absl::StatusOr<std::vector<CodeText>> WriteCode(const l0::Plan& plan);
 
 }  // namespace l3c::tools

@@ -254,8 +254,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_input(emit)->required();
   add_lowering_options(emit);
   emit->add_option("--target", options.target,
-                   "llvm: kernels as LLVM IR; asm: as the instructions that run; control: the "
-                   "control units")
+                   "llvm: kernels and control units as LLVM IR; asm: as the instructions that "
+                   "run; control: the control units as L0 writes them")
       ->required()
       ->check(CLI::IsMember({"llvm", "asm", "control"}));
   emit->add_option("-o,--output", options.output, "Folder for the files")->required();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "backends/elf/object_linker.h"
+#include "backends/x86/register_allocation.h"
 #include "gtest/gtest.h"
 #include "layers/l0/control_build.h"
 #include "tests/backends/x86/random_control.h"
@@ -151,6 +152,7 @@ TEST(ControlEmitter, RunsTrainingWithoutSpills) {
   const l0::ControlUnit unit = l0::BuildTrainingControl(plan, {{phase, phase}, checkpoint});
   const ControlCode code = EmitControl(unit, "train", false);
   EXPECT_EQ(code.slots, 0);
+  EXPECT_EQ(AllocateRegisters(unit, 5).slots, 0);
   const LoadedControl loaded(code);
   for (size_t stop_after : {kNever, size_t{0}, size_t{20}, size_t{131}}) {
     const auto expected = RunTraced(unit, nullptr, stop_after);
