@@ -42,9 +42,8 @@ absl::StatusOr<ExecutableFile> ExecutableFile::Parse(std::string bytes) {
   const auto wrong = [](const char* what) { return absl::InvalidArgumentError(what); };
   if (!Holds(bytes, 0, sizeof(Elf64_Ehdr))) return wrong("not an executable");
   const auto header = ReadAt<Elf64_Ehdr>(bytes, 0);
-  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-      header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
-      (header.e_type != ET_EXEC && header.e_type != ET_DYN)) {
+  if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || header.e_ident[EI_CLASS] != ELFCLASS64 ||
+      header.e_machine != EM_X86_64 || (header.e_type != ET_EXEC && header.e_type != ET_DYN)) {
     return wrong("not an executable of x86-64");
   }
   if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_shentsize != sizeof(Elf64_Shdr) ||

@@ -183,8 +183,7 @@ absl::StatusOr<ObjectLinker::Linked> ObjectLinker::Link(
       return absl::InvalidArgumentError("a reference leads further than 2 GiB");
     }
     std::string& part = reference.at.part == Part::kCode ? linked.code : linked.constants;
-    std::memcpy(part.data() + reference.at.offset, &distance,
-                static_cast<size_t>(reference.bytes));
+    std::memcpy(part.data() + reference.at.offset, &distance, static_cast<size_t>(reference.bytes));
   }
   return linked;
 }

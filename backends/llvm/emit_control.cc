@@ -43,16 +43,23 @@ class ControlEmitter {
       argument_[r] = static_cast<unsigned>(types.size());
       types.push_back(pointer);
     }
+    // Comes first, so that the code is entered at its first byte.
+    auto* entry = llvm::Function::Create(llvm::FunctionType::get(none, {pointer}, false),
+                                         llvm::Function::ExternalLinkage, name_, module_);
+    entry->setDoesNotThrow();
     body_ = llvm::Function::Create(llvm::FunctionType::get(none, types, false),
                                    llvm::Function::PrivateLinkage, name_ + ".body", module_);
     body_->setDoesNotThrow();
     body_->getArg(0)->setName("frame");
-    for (const auto& [region, at] : argument_) body_->getArg(at)->setName(unit_.regions[region].name);
+    for (const auto& [region, at] : argument_) {
+      body_->getArg(at)->setName(unit_.regions[region].name);
+      // All of it is there, so a load may also be made where it would not have been.
+      const auto size = static_cast<uint64_t>(unit_.regions[region].size);
+      if (size > 0) body_->addDereferenceableParamAttr(at, size);
+      body_->addParamAttr(at, llvm::Attribute::getWithAlignment(context_, llvm::Align(8)));
+    }
     EmitBody();
 
-    auto* entry = llvm::Function::Create(llvm::FunctionType::get(none, {pointer}, false),
-                                         llvm::Function::ExternalLinkage, name_, module_);
-    entry->setDoesNotThrow();
     b_.SetInsertPoint(llvm::BasicBlock::Create(context_, "entry", entry));
     std::vector<llvm::Value*> args(types.size(), entry->getArg(0));
     for (const auto& [region, at] : argument_) {
@@ -142,7 +149,9 @@ class ControlEmitter {
     while (!path.empty()) {
       auto& [block, visited] = path.back();
       const ControlInstruction& last = unit_.blocks[block].instructions.back();
-      const int successors = last.op == ControlOp::kBranch ? 2 : last.op == ControlOp::kJump ? 1 : 0;
+      const int successors = last.op == ControlOp::kBranch ? 2
+                             : last.op == ControlOp::kJump ? 1
+                                                           : 0;
       if (visited == successors) {
         post.push_back(block);
         path.pop_back();
@@ -168,8 +177,8 @@ class ControlEmitter {
     for (const BlockId block : Order()) {
       b_.SetInsertPoint(blocks_[block]);
       if (idle[block]) {
-        llvm::Value* fuel = b_.CreateSub(LoadField(offsetof(ControlFrame, fuel), b_.getInt64Ty()),
-                                         b_.getInt64(1));
+        llvm::Value* fuel =
+            b_.CreateSub(LoadField(offsetof(ControlFrame, fuel), b_.getInt64Ty()), b_.getInt64(1));
         StoreField(offsetof(ControlFrame, fuel), fuel);
         Require(b_.CreateICmpSGE(fuel, b_.getInt64(0)), l0::ControlEnd::kIdle, block, 0);
       }
@@ -190,9 +199,9 @@ class ControlEmitter {
       llvm::Value* low = b_.CreateAnd(offset, b_.getInt64(static_cast<uint64_t>(i.width - 1)));
       llvm::Value* inside = b_.CreateAnd(
           b_.CreateICmpEQ(low, b_.getInt64(0)),
-          size < i.width ? static_cast<llvm::Value*>(b_.getInt1(false))
-                         : b_.CreateICmpULE(
-                               offset, b_.getInt64(static_cast<uint64_t>(size - i.width))));
+          size < i.width
+              ? static_cast<llvm::Value*>(b_.getInt1(false))
+              : b_.CreateICmpULE(offset, b_.getInt64(static_cast<uint64_t>(size - i.width))));
       Require(inside, l0::ControlEnd::kOutOfBounds, block, at);
     }
     return b_.CreateGEP(b_.getInt8Ty(), body_->getArg(argument_.at(i.region)), offset);
@@ -229,13 +238,20 @@ class ControlEmitter {
     llvm::Value* y = Get(i.b);
     llvm::Value* amount = b_.CreateAnd(y, b_.getInt64(63));
     switch (i.arith) {
-      case l0::ArithOp::kAdd: return b_.CreateAdd(x, y);
-      case l0::ArithOp::kSub: return b_.CreateSub(x, y);
-      case l0::ArithOp::kMul: return b_.CreateMul(x, y);
-      case l0::ArithOp::kAnd: return b_.CreateAnd(x, y);
-      case l0::ArithOp::kOr: return b_.CreateOr(x, y);
-      case l0::ArithOp::kShl: return b_.CreateShl(x, amount);
-      case l0::ArithOp::kShr: return b_.CreateLShr(x, amount);
+      case l0::ArithOp::kAdd:
+        return b_.CreateAdd(x, y);
+      case l0::ArithOp::kSub:
+        return b_.CreateSub(x, y);
+      case l0::ArithOp::kMul:
+        return b_.CreateMul(x, y);
+      case l0::ArithOp::kAnd:
+        return b_.CreateAnd(x, y);
+      case l0::ArithOp::kOr:
+        return b_.CreateOr(x, y);
+      case l0::ArithOp::kShl:
+        return b_.CreateShl(x, amount);
+      case l0::ArithOp::kShr:
+        return b_.CreateLShr(x, amount);
     }
     return x;
   }
@@ -245,10 +261,18 @@ class ControlEmitter {
     llvm::Value* y = Get(i.b);
     llvm::Value* holds = nullptr;
     switch (i.cmp) {
-      case l0::CmpOp::kEq: holds = b_.CreateICmpEQ(x, y); break;
-      case l0::CmpOp::kNe: holds = b_.CreateICmpNE(x, y); break;
-      case l0::CmpOp::kLt: holds = b_.CreateICmpSLT(x, y); break;
-      case l0::CmpOp::kGt: holds = b_.CreateICmpSGT(x, y); break;
+      case l0::CmpOp::kEq:
+        holds = b_.CreateICmpEQ(x, y);
+        break;
+      case l0::CmpOp::kNe:
+        holds = b_.CreateICmpNE(x, y);
+        break;
+      case l0::CmpOp::kLt:
+        holds = b_.CreateICmpSLT(x, y);
+        break;
+      case l0::CmpOp::kGt:
+        holds = b_.CreateICmpSGT(x, y);
+        break;
     }
     return b_.CreateZExt(holds, b_.getInt64Ty());
   }

@@ -2,8 +2,8 @@
 //
 // Each region is a pointer of its own; an access is in the alias scope of its region and outside of
 // all the others', so LLVM knows without analysis what a store cannot change. (The pointers are not
-// `noalias`: the host reads regions while a queue is waited for.) The region that the host writes is
-// read by atomic loads.
+// `noalias`: the host reads regions while a queue is waited for.) The region that the host writes
+// is read by atomic loads.
 #pragma once
 
 #include <string>

@@ -70,9 +70,9 @@ class ModuleCompiler {
     auto compiler = std::make_unique<ModuleCompiler>();
     llvm::TargetOptions options;
     options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
-    // The small code model, as for any executable: code and its constants lie near each other, and a
-    // function far away is reached through a table. (LLVM's own choice for code made at run time is
-    // the large one, whose constants take an instruction more.)
+    // The small code model, as for any executable: code and its constants lie near each other, and
+    // a function far away is reached through a table. (LLVM's own choice for code made at run time
+    // is the large one, whose constants take an instruction more.)
     compiler->machine_.reset(backend->createTargetMachine(
         triple, "x86-64", target.features, options, llvm::Reloc::PIC_, llvm::CodeModel::Small,
         llvm::CodeGenOptLevel::Default, /*JIT=*/true));

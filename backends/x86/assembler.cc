@@ -14,18 +14,25 @@ constexpr std::array<const char*, 16> kNames = {"rax", "rcx", "rdx", "rbx", "rsp
 constexpr std::array<const char*, 8> kNarrow4 = {"eax", "ecx", "edx", "ebx",
                                                  "esp", "ebp", "esi", "edi"};
 constexpr std::array<const char*, 8> kNarrow2 = {"ax", "cx", "dx", "bx", "sp", "bp", "si", "di"};
-constexpr std::array<const char*, 8> kNarrow1 = {"al", "cl", "dl", "bl", "spl", "bpl", "sil", "dil"};
+constexpr std::array<const char*, 8> kNarrow1 = {"al",  "cl",  "dl",  "bl",
+                                                 "spl", "bpl", "sil", "dil"};
 
 bool FitsByte(int64_t value) { return value >= -128 && value <= 127; }
 
 const char* NameOf(Binary op) {
   switch (op) {
-    case Binary::kAdd: return "add";
-    case Binary::kOr: return "or";
-    case Binary::kAnd: return "and";
-    case Binary::kSub: return "sub";
-    case Binary::kXor: return "xor";
-    case Binary::kCmp: return "cmp";
+    case Binary::kAdd:
+      return "add";
+    case Binary::kOr:
+      return "or";
+    case Binary::kAnd:
+      return "and";
+    case Binary::kSub:
+      return "sub";
+    case Binary::kXor:
+      return "xor";
+    case Binary::kCmp:
+      return "cmp";
   }
   return "";
 }
@@ -36,19 +43,27 @@ const char* NameOf(Shift op) {
 
 const char* NameOf(Condition condition) {
   switch (condition) {
-    case Condition::kAboveOrEqual: return "ae";
-    case Condition::kEqual: return "e";
-    case Condition::kNotEqual: return "ne";
-    case Condition::kSign: return "s";
-    case Condition::kLess: return "l";
-    case Condition::kGreater: return "g";
+    case Condition::kAboveOrEqual:
+      return "ae";
+    case Condition::kEqual:
+      return "e";
+    case Condition::kNotEqual:
+      return "ne";
+    case Condition::kSign:
+      return "s";
+    case Condition::kLess:
+      return "l";
+    case Condition::kGreater:
+      return "g";
   }
   return "";
 }
 
 const char* SizeOf(int width) {
-  return width == 1 ? "byte ptr " : width == 2 ? "word ptr " : width == 4 ? "dword ptr "
-                                                                          : "qword ptr ";
+  return width == 1   ? "byte ptr "
+         : width == 2 ? "word ptr "
+         : width == 4 ? "dword ptr "
+                      : "qword ptr ";
 }
 
 }  // namespace
@@ -115,8 +130,7 @@ void Assembler::Encode(int opcode, int reg, Gpr rm, bool wide, bool byte_registe
 void Assembler::Encode(int opcode, int reg, Memory rm, bool wide, bool byte_register,
                        int immediate_bytes) {
   const bool pool = rm.constant >= 0;
-  const int rex =
-      0x40 | (wide ? 8 : 0) | (reg >= 8 ? 4 : 0) | (!pool && rm.base >= 8 ? 1 : 0);
+  const int rex = 0x40 | (wide ? 8 : 0) | (reg >= 8 ? 4 : 0) | (!pool && rm.base >= 8 ? 1 : 0);
   if (rex != 0x40 || byte_register) Byte(rex);
   Opcode(opcode);
   const int field = (reg & 7) << 3;
@@ -339,8 +353,8 @@ std::vector<std::byte> Assembler::Finish() {
     }
   }
   for (const Fixup& fixup : fixups_) {
-    const int64_t target = fixup.constant ? pool + 8 * fixup.target
-                                          : label_places_[static_cast<size_t>(fixup.target)];
+    const int64_t target =
+        fixup.constant ? pool + 8 * fixup.target : label_places_[static_cast<size_t>(fixup.target)];
     const auto distance =
         static_cast<int32_t>(target - static_cast<int64_t>(fixup.at) - 4 - fixup.behind);
     std::memcpy(code_.data() + fixup.at, &distance, sizeof distance);

@@ -13,8 +13,22 @@
 namespace l3c::x86 {
 
 enum Gpr : uint8_t {
-  kRax, kRcx, kRdx, kRbx, kRsp, kRbp, kRsi, kRdi,
-  kR8, kR9, kR10, kR11, kR12, kR13, kR14, kR15,
+  kRax,
+  kRcx,
+  kRdx,
+  kRbx,
+  kRsp,
+  kRbp,
+  kRsi,
+  kRdi,
+  kR8,
+  kR9,
+  kR10,
+  kR11,
+  kR12,
+  kR13,
+  kR14,
+  kR15,
 };
 
 // [base + displacement], or a constant of the pool.
@@ -25,11 +39,23 @@ struct Memory {
 };
 
 enum class Condition : uint8_t {  // as encoded
-  kAboveOrEqual = 3, kEqual = 4, kNotEqual = 5, kSign = 8, kLess = 12, kGreater = 15,
+  kAboveOrEqual = 3,
+  kEqual = 4,
+  kNotEqual = 5,
+  kSign = 8,
+  kLess = 12,
+  kGreater = 15,
 };
 
 // Operations with two operands: destination op= source. The value is the opcode of `op r, r/m`.
-enum class Binary : uint8_t { kAdd = 0x03, kOr = 0x0b, kAnd = 0x23, kSub = 0x2b, kXor = 0x33, kCmp = 0x3b };
+enum class Binary : uint8_t {
+  kAdd = 0x03,
+  kOr = 0x0b,
+  kAnd = 0x23,
+  kSub = 0x2b,
+  kXor = 0x33,
+  kCmp = 0x3b
+};
 enum class Shift : uint8_t { kRor = 1, kShl = 4, kShr = 5 };  // the opcode's extension
 
 using Label = int;
@@ -45,7 +71,7 @@ class Assembler {
   void Comment(const std::string& text);
 
   void Move(Gpr to, Gpr from);
-  void Move(Gpr to, int64_t value);  // in the shortest form
+  void Move(Gpr to, int64_t value);               // in the shortest form
   void Load(Gpr to, Memory from, int width = 8);  // narrow ones are filled with zeros
   void Store(Memory to, Gpr from, int width = 8);
   void StoreImmediate(Memory to, int32_t value, int width = 8);
@@ -94,9 +120,9 @@ class Assembler {
   std::string Name(Memory memory) const;
 
   struct Fixup {
-    size_t at;      // of the four bytes
-    int target;     // label, or constant
-    int behind;     // bytes of the instruction that follow them
+    size_t at;   // of the four bytes
+    int target;  // label, or constant
+    int behind;  // bytes of the instruction that follow them
     bool constant;
   };
 

@@ -41,20 +41,28 @@ Memory Field(size_t offset) { return {kFrame, static_cast<int32_t>(offset)}; }
 
 Condition ConditionOf(CmpOp op) {
   switch (op) {
-    case CmpOp::kEq: return Condition::kEqual;
-    case CmpOp::kNe: return Condition::kNotEqual;
-    case CmpOp::kLt: return Condition::kLess;
-    case CmpOp::kGt: return Condition::kGreater;
+    case CmpOp::kEq:
+      return Condition::kEqual;
+    case CmpOp::kNe:
+      return Condition::kNotEqual;
+    case CmpOp::kLt:
+      return Condition::kLess;
+    case CmpOp::kGt:
+      return Condition::kGreater;
   }
   return Condition::kEqual;
 }
 
 bool Holds(CmpOp op, int64_t a, int64_t b) {
   switch (op) {
-    case CmpOp::kEq: return a == b;
-    case CmpOp::kNe: return a != b;
-    case CmpOp::kLt: return a < b;
-    case CmpOp::kGt: return a > b;
+    case CmpOp::kEq:
+      return a == b;
+    case CmpOp::kNe:
+      return a != b;
+    case CmpOp::kLt:
+      return a < b;
+    case CmpOp::kGt:
+      return a > b;
   }
   return false;
 }
@@ -73,7 +81,8 @@ class Emitter {
         idle_(l0::IdleLoopBlocks(unit)) {}
 
   ControlCode Emit() {
-    for (const l0::ControlBlock& block : unit_.blocks) blocks_.push_back(a_.NewLabel(Local(block.name)));
+    for (const l0::ControlBlock& block : unit_.blocks)
+      blocks_.push_back(a_.NewLabel(Local(block.name)));
     exit_ = a_.NewLabel(Inner("exit"));
     ChooseRegions();
     ControlCode code;
@@ -167,7 +176,8 @@ class Emitter {
     behind_.push_back([this, out, block] {
       a_.Bind(out);
       NoteSite({block, 0});
-      a_.StoreImmediate(Field(offsetof(ControlFrame, end)), static_cast<int32_t>(l0::ControlEnd::kIdle));
+      a_.StoreImmediate(Field(offsetof(ControlFrame, end)),
+                        static_cast<int32_t>(l0::ControlEnd::kIdle));
       a_.Jump(exit_);
     });
   }
@@ -217,17 +227,25 @@ class Emitter {
 
   void Instruction(const ControlInstruction& i, const ControlInstruction* next) {
     switch (i.op) {
-      case ControlOp::kLoad: return Load(i);
-      case ControlOp::kStore: return Store(i);
-      case ControlOp::kHash: return Hash(i);
-      case ControlOp::kArith: return Arith(i);
-      case ControlOp::kCmp: return Compare(i, next);
-      case ControlOp::kBranch: return Branch(i);
+      case ControlOp::kLoad:
+        return Load(i);
+      case ControlOp::kStore:
+        return Store(i);
+      case ControlOp::kHash:
+        return Hash(i);
+      case ControlOp::kArith:
+        return Arith(i);
+      case ControlOp::kCmp:
+        return Compare(i, next);
+      case ControlOp::kBranch:
+        return Branch(i);
       case ControlOp::kJump:
         if (!Follows(i.target)) a_.Jump(blocks_[i.target]);
         return;
-      case ControlOp::kQueuePush: return PushTo(i);
-      case ControlOp::kQueuePop: return PopFrom(i);
+      case ControlOp::kQueuePush:
+        return PushTo(i);
+      case ControlOp::kQueuePop:
+        return PopFrom(i);
       case ControlOp::kTerminate:
         NoteSite(at_);
         return a_.Jump(exit_);
@@ -254,7 +272,8 @@ class Emitter {
       a_.Bind(check);
       a_.Move(kRcx, kRax);
       // A multiple of the width becomes a count of places; other offsets a very large number.
-      if (i.width > 1) a_.ShiftBy(Shift::kRor, kRcx, std::countr_zero(static_cast<unsigned>(i.width)));
+      if (i.width > 1)
+        a_.ShiftBy(Shift::kRor, kRcx, std::countr_zero(static_cast<unsigned>(i.width)));
       if (Fits32(places)) {
         a_.Op(Binary::kCmp, kRcx, static_cast<int32_t>(places));
       } else {
@@ -541,8 +560,8 @@ class Emitter {
 ControlCode EmitControl(const l0::ControlUnit& unit, const std::string& name, bool listing) {
   ControlCode code = Emitter(unit, name, listing).Emit();
   if (listing) {
-    code.assembly = "\t.intel_syntax noprefix\n\t.text\n\t.globl " + name + "\n" + name + ":\n" +
-                    code.assembly;
+    code.assembly =
+        "\t.intel_syntax noprefix\n\t.text\n\t.globl " + name + "\n" + name + ":\n" + code.assembly;
   }
   return code;
 }

@@ -1,10 +1,10 @@
 // Control units to machine code of x86-64, by an emitter of our own: one pass, no library.
 //
-// A unit is a function of layers/l0/control_code.h. Four region pointers, the frame and eight values
-// have registers; more values than that go to the stack. Each operation is one to three
-// instructions; what is rarer or longer (the host's queues, the hash, a computed offset's check, the
-// ways out) is one call or jump to a part behind the code. While no value is on the stack, nothing
-// is pushed or spilled in the code itself.
+// A unit is a function of layers/l0/control_code.h. Four region pointers, the frame and eight
+// values have registers; more values than that go to the stack. Each operation is one to three
+// instructions; what is rarer or longer (the host's queues, the hash, a computed offset's check,
+// the ways out) is one call or jump to a part behind the code. While no value is on the stack,
+// nothing is pushed or spilled in the code itself.
 //
 //   rax, rcx                       scratch
 //   rdx rsi rdi r8 r9 r10 r11 r12  values

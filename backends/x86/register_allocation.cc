@@ -142,9 +142,9 @@ Allocation AllocateRegisters(const l0::ControlUnit& unit, int registers) {
       continue;
     }
     // The one that lives longest goes to the stack.
-    auto longest = std::max_element(
-        active.begin(), active.end(),
-        [](const Interval& x, const Interval& y) { return x.end < y.end; });
+    auto longest =
+        std::max_element(active.begin(), active.end(),
+                         [](const Interval& x, const Interval& y) { return x.end < y.end; });
     if (longest->end > interval.end) {
       allocation.places[interval.value].reg = allocation.places[longest->value].reg;
       allocation.places[longest->value] = {-1, allocation.slots++};

@@ -1,7 +1,7 @@
 // A control unit as machine code: how backends and the host of a unit meet.
 //
-// The code reads and writes its regions in place and leaves to the host, for the queues, through the
-// frame's two functions; it calls nothing else. It does what the interpreter does
+// The code reads and writes its regions in place and leaves to the host, for the queues, through
+// the frame's two functions; it calls nothing else. It does what the interpreter does
 // (control_interpreter.h) but for the bound on idling: instead of instructions, it counts the turns
 // of loops that touch no queue.
 #pragma once

@@ -1,9 +1,9 @@
 // build: a program of any layer as one executable, which trains with the bits of `l3c run`.
 //
 // The executable is the runtime of tools/program, which is linked when l3c itself is built and is
-// part of it, with two segments added: the code of the kernels and control units, and the plan's tables with the text
-// of every layer. So nobody needs a linker or a library to build a program, or anything at all to
-// run it.
+// part of it, with two segments added: the code of the kernels and control units, and the plan's
+// tables with the text of every layer. So nobody needs a linker or a library to build a program, or
+// anything at all to run it.
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -60,8 +60,7 @@ struct Built {
 };
 
 absl::StatusOr<Built> Complete(program::Program program, const elf::ObjectLinker& code) {
-  absl::StatusOr<elf::ExecutableFile> file =
-      elf::ExecutableFile::Parse(std::string(RunnerImage()));
+  absl::StatusOr<elf::ExecutableFile> file = elf::ExecutableFile::Parse(std::string(RunnerImage()));
   if (!file.ok()) return file.status();
   const auto section = file->Find(program::kAnchorSection);
   program::Anchor anchor;

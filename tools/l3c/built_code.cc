@@ -16,7 +16,8 @@ absl::StatusOr<elf::ObjectLinker> BuildCode(const l0::Plan& plan, const std::str
     if (absl::Status status = linker.Add(module.object); !status.ok()) return status;
   }
   for (const l0::ControlUnit& unit : plan.control) {
-    linker.AddFunction(ControlName(unit), x86::EmitControl(unit, unit.name, /*listing=*/false).bytes);
+    linker.AddFunction(ControlName(unit),
+                       x86::EmitControl(unit, unit.name, /*listing=*/false).bytes);
   }
   return linker;
 }

@@ -347,8 +347,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   rules_check->add_option("--cases", options.cases, "Of each rule")
       ->check(Whole(1, 100'000'000))
       ->capture_default_str();
-  CLI::Option* rules_seed = rules_check->add_option("--seed", length.seed, "Of the instances (default: 0)")
-                                ->check(Whole(0, std::numeric_limits<int64_t>::max()));
+  CLI::Option* rules_seed =
+      rules_check->add_option("--seed", length.seed, "Of the instances (default: 0)")
+          ->check(Whole(0, std::numeric_limits<int64_t>::max()));
   rules_check->add_flag("--json", options.json,
                         "One JSON object a line; the last says how it ended");
   rules_check->add_option("--color", color, "Colours: auto (a terminal), always, never")

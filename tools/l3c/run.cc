@@ -55,11 +55,10 @@ struct Reopened {
 };
 
 std::unique_ptr<Reopened> Reopen(const RunFolder& folder, const Options& options) {
-  std::optional<RunFolder::Saved> saved =
-      folder.Load(options.data, {options.sarif, options.color});
+  std::optional<RunFolder::Saved> saved = folder.Load(options.data, {options.sarif, options.color});
   if (!saved) return nullptr;
-  auto reopened = std::make_unique<Reopened>(
-      Reopened{*std::move(saved), nullptr, ExecutionOptions(options)});
+  auto reopened =
+      std::make_unique<Reopened>(Reopened{*std::move(saved), nullptr, ExecutionOptions(options)});
   reopened->kernels = MakeKernels(reopened->saved.plan, options.engine);
   if (reopened->kernels == nullptr) return nullptr;
   reopened->run.data = reopened->saved.facts.data;

@@ -12,8 +12,8 @@
 namespace l3c::tools {
 
 struct Presentation {
-  bool json = false;   // one JSON object a line
-  bool color = false;  // a terminal, and wanted
+  bool json = false;     // one JSON object a line
+  bool color = false;    // a terminal, and wanted
   std::string timeline;  // file for what each stream did when; "": none
   std::string resume;    // the command that goes on with an interrupted run, but for the folder
 };

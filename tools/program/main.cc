@@ -125,7 +125,8 @@ class Command {
       : program_(program),
         options_(options),
         kernels_(reinterpret_cast<const char*>(&TheAnchor()) + TheAnchor().code, program),
-        presentation_{options.json, options.color, options.timeline, std::move(name) + " --resume"} {
+        presentation_{options.json, options.color, options.timeline,
+                      std::move(name) + " --resume"} {
     run_.threads = options.threads;
     runtime::ParseFileReaderKind(options.io, &run_.reader);
     run_.resident_bytes = options.data_memory;

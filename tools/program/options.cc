@@ -13,9 +13,9 @@ namespace l3c::program {
 namespace {
 
 // Options of `l3c run` that have done their work by the time a program exists.
-constexpr const char* kOfTheBuild[] = {"--system", "--numerics", "--search", "--force",
-                                       "--without", "--rules",   "--budget", "--pick",
-                                       "--engine",  "--tune",    "--memory"};
+constexpr const char* kOfTheBuild[] = {"--system",  "--numerics", "--search", "--force",
+                                       "--without", "--rules",    "--budget", "--pick",
+                                       "--engine",  "--tune",     "--memory"};
 
 // What helps somebody whose word no option takes; "" when nothing comes to mind.
 std::string Hint(const CLI::App& app, const std::string& word) {
@@ -42,10 +42,11 @@ ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv
   CLI::App app("Trains '" + program.plan.name + "': " + program.file + ", compiled by l3c " +
                    program.version + ".\nIt needs its data and nothing else.",
                name);
-  app.footer("Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted (a checkpoint was "
-             "kept).");
-  app.set_version_flag("--version", name + ", compiled by l3c " + program.version + " for " +
-                                        program.features);
+  app.footer(
+      "Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted (a checkpoint was "
+      "kept).");
+  app.set_version_flag("--version",
+                       name + ", compiled by l3c " + program.version + " for " + program.features);
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.add_option("--data", length.data,
                  "NAME=DIR: where data NAME lies (default: where it lay at the build, else "
@@ -58,7 +59,8 @@ ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv
   app.add_flag("--overwrite", options.overwrite, "Replace what an earlier run left in that folder");
   app.add_option("--resume", options.resume, "Go on with the run in this folder");
   tools::AddTimelineOption(app, options.timeline);
-  app.add_flag("--json", options.json, "One JSON object a line; the last is {\"event\":\"done\",…}");
+  app.add_flag("--json", options.json,
+               "One JSON object a line; the last is {\"event\":\"done\",…}");
   app.add_option("--color", color, "Colours: auto (a terminal), always, never")
       ->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")
@@ -83,8 +85,7 @@ ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv
   if (!tools::SplitAssignments(length.data, "--data", "NAME=DIR", options.data)) {
     return {std::nullopt, 2};
   }
-  if (app.count("--data-memory") > 0 &&
-      !tools::ParseDataMemory(data_memory, options.data_memory)) {
+  if (app.count("--data-memory") > 0 && !tools::ParseDataMemory(data_memory, options.data_memory)) {
     return {std::nullopt, 2};
   }
   if (app.count("--seed") > 0) options.seed = length.seed;

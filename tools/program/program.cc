@@ -18,8 +18,7 @@ void Fields(Archive& archive, Program::Text& x) {
 }
 template <class Archive>
 void Fields(Archive& archive, Program& x) {
-  archive(x.version, x.file, x.features, x.digest, x.data, x.texts, x.kernels,
-          x.control);
+  archive(x.version, x.file, x.features, x.digest, x.data, x.texts, x.kernels, x.control);
 }
 
 std::string Write(const Program& program) {

@@ -15,10 +15,10 @@
 namespace l3c::program {
 
 struct Program {
-  std::string version;   // of l3c
-  std::string file;      // the program it was built from, absolute
-  std::string features;  // that its code takes for granted: "+avx2,+fma"
-  std::string digest;    // runtime::PlanDigest of the plan
+  std::string version;                      // of l3c
+  std::string file;                         // the program it was built from, absolute
+  std::string features;                     // that its code takes for granted: "+avx2,+fma"
+  std::string digest;                       // runtime::PlanDigest of the plan
   std::map<std::string, std::string> data;  // where the data lay when it was built, absolute
   // The text of each layer, compressed: for the run's folder, and for other lengths and seeds.
   struct Text {
@@ -30,7 +30,7 @@ struct Program {
   // Where the function of each kernel, and of each control unit, begins in the code.
   std::vector<uint64_t> kernels;
   std::vector<uint64_t> control;
-  l0::Plan plan;                  // without the bodies of kernels
+  l0::Plan plan;  // without the bodies of kernels
 };
 
 std::string Write(const Program& program);

@@ -36,7 +36,7 @@ TEST(ExecutableFile, DISABLED_FindsWhatWasAdded) {
       [](dl_phdr_info* info, size_t, void* out) {
         auto* result = static_cast<Found*>(out);
         for (int i = 0; i < info->dlpi_phnum; ++i) {
-          const ElfW(Phdr)& segment = info->dlpi_phdr[i];
+          const ElfW(Phdr) & segment = info->dlpi_phdr[i];
           const auto address = info->dlpi_addr + segment.p_vaddr;
           if (segment.p_type != PT_LOAD) continue;
           if (segment.p_memsz == sizeof kContent) {
@@ -71,9 +71,10 @@ TEST(ExecutableFile, AddsSegmentsThatAreMapped) {
   ASSERT_EQ(write(descriptor, out.data(), out.size()), static_cast<ssize_t>(out.size()));
   ASSERT_EQ(fchmod(descriptor, 0700), 0);
   close(descriptor);
-  const std::string command = std::string(path) +
-                              " --gtest_also_run_disabled_tests"
-                              " --gtest_filter=ExecutableFile.DISABLED_FindsWhatWasAdded >/dev/null";
+  const std::string command =
+      std::string(path) +
+      " --gtest_also_run_disabled_tests"
+      " --gtest_filter=ExecutableFile.DISABLED_FindsWhatWasAdded >/dev/null";
   EXPECT_EQ(std::system(command.c_str()), 0);
 
   const absl::StatusOr<ExecutableFile> parsed = ExecutableFile::Parse(out);

@@ -17,7 +17,8 @@ namespace l3c {
 namespace {
 
 // Constants, a table of lanes, and calls of the C library.
-constexpr char kText[] = R"(kernel wave(x: in f64 [40], y: in f32 [40], z: out f64 [40], w: out f32 [40]) {
+constexpr char kText[] =
+    R"(kernel wave(x: in f64 [40], y: in f32 [40], z: out f64 [40], w: out f32 [40]) {
     axis i : grid 40 block 16
     %0 = load x[i]
     %1 = sin %0
@@ -69,8 +70,8 @@ TEST(Object, LinkedByOurselvesDoesWhatTheJitDoes) {
   add("fmodf", static_cast<float (*)(float, float)>(std::fmod));
   char* code = bytes + kPage;
   char* constants = bytes + 32 * kPage;
-  const auto linked = linker.Link(reinterpret_cast<uint64_t>(code),
-                                  reinterpret_cast<uint64_t>(constants), outside);
+  const auto linked =
+      linker.Link(reinterpret_cast<uint64_t>(code), reinterpret_cast<uint64_t>(constants), outside);
   ASSERT_TRUE(linked.ok()) << linked.status();
   ASSERT_LT(linked->code.size(), 31 * kPage);
   std::memcpy(code, linked->code.data(), linked->code.size());
@@ -78,8 +79,7 @@ TEST(Object, LinkedByOurselvesDoesWhatTheJitDoes) {
   ASSERT_EQ(mprotect(memory, size, PROT_READ | PROT_EXEC), 0);
 
   testing::Buffers ours(kernel, 7), theirs(kernel, 7);
-  const auto function =
-      reinterpret_cast<llvm_backend::KernelFn>(code + *linker.OffsetOf("wave"));
+  const auto function = reinterpret_cast<llvm_backend::KernelFn>(code + *linker.OffsetOf("wave"));
   function(ours.Pointers().data(), 0, l0::NumBlocks(kernel));
   auto jit = testing::NewJit({});
   ASSERT_TRUE(jit->Compile({&kernel, 1}).ok());

@@ -61,9 +61,8 @@ TEST(ControlEmitter, TakesOneToThreeInstructions) {
       for (size_t i = 0; i < unit.blocks[b].instructions.size(); ++i) {
         const ControlInstruction& instruction = unit.blocks[b].instructions[i];
         const int count = code.instructions[b][i];
-        const bool goes_on =
-            (instruction.op == ControlOp::kJump && instruction.target == b + 1) ||
-            (instruction.op == ControlOp::kBranch && instruction.a.immediate);
+        const bool goes_on = (instruction.op == ControlOp::kJump && instruction.target == b + 1) ||
+                             (instruction.op == ControlOp::kBranch && instruction.a.immediate);
         EXPECT_LE(count, 3) << "seed " << seed << " block " << b << " instruction " << i;
         if (!goes_on) {
           EXPECT_GE(count, 1) << "seed " << seed << " block " << b << " instruction " << i;
@@ -103,10 +102,8 @@ l0::ControlUnit Sum(int live) {
                      .b = Operand::Reg(static_cast<l0::Register>(i))});
     sum = next++;
   }
-  block.push_back({.op = ControlOp::kStore,
-                   .region = 0,
-                   .a = Operand::Imm(8 * live),
-                   .b = Operand::Reg(sum)});
+  block.push_back(
+      {.op = ControlOp::kStore, .region = 0, .a = Operand::Imm(8 * live), .b = Operand::Reg(sum)});
   block.push_back({.op = ControlOp::kTerminate});
   unit.registers = next;
   return unit;
@@ -179,7 +176,8 @@ TEST(ControlEmitter, EndsLoopsThatTouchNoQueue) {
   EXPECT_EQ(RunTraced(unit, nullptr, kNever).outcome.end, ControlEnd::kIdle);
 }
 
-// What `l3c emit --target asm` shows is what runs: assembled by another assembler, it does the same.
+// What `l3c emit --target asm` shows is what runs: assembled by another assembler, it does the
+// same.
 TEST(ControlEmitter, ListsWhatRuns) {
   if (std::system("as --version >/dev/null 2>&1") != 0) GTEST_SKIP() << "no assembler";
   const std::string base = ::testing::TempDir() + "l3c_control_listing";

@@ -129,8 +129,10 @@ class Generator {
       // A computed offset inside: places of a power of two, times the width.
       int64_t mask = 1;
       while (2 * mask <= places) mask *= 2;
-      const Operand place = Append(
-          {.op = ControlOp::kArith, .arith = l0::ArithOp::kAnd, .a = Any(), .b = Operand::Imm(mask - 1)});
+      const Operand place = Append({.op = ControlOp::kArith,
+                                    .arith = l0::ArithOp::kAnd,
+                                    .a = Any(),
+                                    .b = Operand::Imm(mask - 1)});
       access.a = Append({.op = ControlOp::kArith,
                          .arith = l0::ArithOp::kMul,
                          .a = place,
@@ -159,7 +161,10 @@ class Generator {
         Append({.op = ControlOp::kHash, .a = Any()});
         return;
       case 4:
-        Append({.op = ControlOp::kCmp, .cmp = static_cast<l0::CmpOp>(Below(4)), .a = Any(), .b = Any()});
+        Append({.op = ControlOp::kCmp,
+                .cmp = static_cast<l0::CmpOp>(Below(4)),
+                .a = Any(),
+                .b = Any()});
         return;
       case 5:
         if (Chance(40)) {
@@ -200,10 +205,8 @@ class Generator {
       branch.otherwise = next;
       if (target_[block] <= b) {
         const Operand left = Append({.op = ControlOp::kLoad, .region = 0, .a = Operand::Imm(0)});
-        const Operand fewer = Append({.op = ControlOp::kArith,
-                                      .arith = l0::ArithOp::kSub,
-                                      .a = left,
-                                      .b = Operand::Imm(1)});
+        const Operand fewer = Append(
+            {.op = ControlOp::kArith, .arith = l0::ArithOp::kSub, .a = left, .b = Operand::Imm(1)});
         block_->push_back({.op = ControlOp::kStore, .region = 0, .a = Operand::Imm(0), .b = fewer});
         branch.a = Append(
             {.op = ControlOp::kCmp, .cmp = l0::CmpOp::kGt, .a = fewer, .b = Operand::Imm(0)});
@@ -219,8 +222,8 @@ class Generator {
   const int live_;
   l0::ControlUnit unit_;
   std::vector<l0::RegionId> memories_;
-  std::vector<int> target_;                    // of the branch at each block's end
-  std::vector<std::vector<bool>> dominators_;  // dominators_[b][d]: d dominates b
+  std::vector<int> target_;                        // of the branch at each block's end
+  std::vector<std::vector<bool>> dominators_;      // dominators_[b][d]: d dominates b
   std::vector<std::vector<l0::Register>> values_;  // that each block makes
   std::vector<l0::Register> available_;
   std::vector<ControlInstruction>* block_ = nullptr;
@@ -263,8 +266,8 @@ ControlTrace RunTraced(const l0::ControlUnit& unit, l0::ControlFn code, size_t s
   std::vector<l0::RegionBytes> bytes;
   for (auto& words : trace.regions) bytes.push_back(std::as_writable_bytes(std::span(words)));
   TracingHost host(trace, stop_after);
-  trace.outcome = code != nullptr ? l0::RunControlCode(code, bytes, host)
-                                  : l0::RunControl(unit, bytes, host);
+  trace.outcome =
+      code != nullptr ? l0::RunControlCode(code, bytes, host) : l0::RunControl(unit, bytes, host);
   return trace;
 }
 

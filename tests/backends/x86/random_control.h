@@ -30,7 +30,8 @@ struct ControlTrace {
   }
 };
 
-// With `code`, by it; else interpreted. The host stops the run at its `stop_after`th queue operation.
+// With `code`, by it; else interpreted. The host stops the run at its `stop_after`th queue
+// operation.
 ControlTrace RunTraced(const l0::ControlUnit& unit, l0::ControlFn code, size_t stop_after);
 
 }  // namespace l3c::testing
