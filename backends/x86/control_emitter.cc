@@ -292,6 +292,10 @@ class Emitter {
         slot.displacement += 8;
         a_.Load(kRcx, slot);
       }
+      if (l0::IsSignals(unit_.regions[i.region])) {
+        a_.Load(kRax, {kRax, 0}, i.width);
+        NoteSignal(kRax);
+      }
       a_.Return();
       a_.Bind(outside);
       NoteSite(site);
@@ -304,17 +308,22 @@ class Emitter {
 
   void Load(const ControlInstruction& i) {
     const Gpr to = Target(i.result);
+    const bool signals = l0::IsSignals(unit_.regions[i.region]);
     if (i.a.immediate) {
       a_.Load(to, Place(i), i.width);
-    } else {
+      if (signals) NoteSignal(to);
+    } else if (!signals) {
       CheckedAddress(i, std::nullopt);
       a_.Load(to, {kRax, 0}, i.width);
-    }
-    if (l0::IsSignals(unit_.regions[i.region])) {
-      a_.OrInto(Field(offsetof(ControlFrame, stop_seen)), to);
+    } else {
+      // The check loads as well, into rax.
+      CheckedAddress(i, std::nullopt);
+      if (to != kRax) a_.Move(to, kRax);
     }
     Done(i.result);
   }
+
+  void NoteSignal(Gpr value) { a_.OrInto(Field(offsetof(ControlFrame, stop_seen)), value); }
 
   // A place at an offset that was checked before the run.
   Memory Place(const ControlInstruction& i) {

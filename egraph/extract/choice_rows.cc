@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 namespace {
 

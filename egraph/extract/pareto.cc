@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 namespace {
 

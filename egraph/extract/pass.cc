@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 UserIndex::UserIndex(const NodeGraph& view) {
   const auto nodes = static_cast<uint32_t>(view.node_count());

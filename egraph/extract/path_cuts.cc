@@ -4,6 +4,8 @@
 #include <bit>
 #include <limits>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 namespace {
 

@@ -27,7 +27,8 @@ enum class Verb : uint8_t {
   kEGraphRun,
   kEGraphExtract,
   kRules,
-  kRulesCheck
+  kRulesCheck,
+  kCache
 };
 
 struct Options {
@@ -58,6 +59,9 @@ struct Options {
   std::string engine = "jit";                // --engine jit|interpreter
   std::string target;                        // --target llvm|asm|control
   std::string cpu = "native";                // --cpu NAME
+  bool cache = true;                         // --no-cache
+  std::string cache_action;                  // of cache: "", "clear", "limit"
+  std::optional<int64_t> cache_limit;        // of cache limit: BYTES
   std::string io = "auto";                   // --io auto|uring|portable
   std::optional<int64_t> data_memory;        // --data-memory BYTES
   std::string timeline;                      // --timeline FILE
