@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "backends/llvm/kernel_cache.h"
 #include "backends/llvm/kernel_compiler.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/CompileUtils.h"
 #include "llvm/ExecutionEngine/Orc/Core.h"
@@ -25,7 +27,8 @@ absl::Status ToStatus(llvm::Error error, const std::string& doing) {
 
 class OrcJit : public Jit {
  public:
-  explicit OrcJit(std::unique_ptr<KernelCompiler> compiler) : compiler_(std::move(compiler)) {}
+  OrcJit(const JitOptions& options, std::unique_ptr<KernelCompiler> compiler)
+      : options_(options), compiler_(std::move(compiler)) {}
 
   ~OrcJit() override {
     if (session_ == nullptr) return;
@@ -63,6 +66,7 @@ class OrcJit : public Jit {
         return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " exists already"));
       }
     }
+    if (options_.cache != nullptr && !options_.keep_text) return CompileKept(kernels);
     absl::StatusOr<std::vector<CompiledModule>> modules = compiler_->Compile(kernels);
     if (!modules.ok()) return modules.status();
     for (const CompiledModule& module : *modules) {
@@ -109,7 +113,53 @@ class OrcJit : public Jit {
     std::string assembly;
   };
 
+  // The same with the cache. An object may bring symbols that another one has as well, so each is
+  // linked by itself.
+  absl::Status CompileKept(absl::Span<const l0::Kernel> kernels) {
+    const std::string target =
+        absl::StrCat(LLVM_VERSION_STRING, " ", compiler_->features(), " ", compiler_->vector_bits(),
+                     options_.contract ? " +" : " ");
+    const auto compile =
+        [this](absl::Span<const l0::Kernel> missing) -> absl::StatusOr<std::vector<KernelObject>> {
+      absl::StatusOr<std::vector<CompiledModule>> modules = compiler_->Compile(missing);
+      if (!modules.ok()) return modules.status();
+      std::vector<KernelObject> objects;
+      for (CompiledModule& module : *modules) {
+        objects.push_back({module.first, module.count, std::move(module.object)});
+      }
+      return objects;
+    };
+    absl::StatusOr<LinkedKernels> linked =
+        CompileWithCache(*options_.cache, target, kernels, compile);
+    if (!linked.ok()) return linked.status();
+    for (const LinkedKernels::Object& object : linked->objects) {
+      const std::string name = absl::StrCat("kernels-", libraries_++);
+      orc::JITDylib& library = session_->createBareJITDylib(name);
+      library.addToLinkOrder(*library_);
+      auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
+          llvm::SmallVector<char, 0>(object.bytes.begin(), object.bytes.end()), name,
+          /*RequiresNullTerminator=*/false);
+      if (llvm::Error error = linker_->add(library, std::move(buffer))) {
+        return ToStatus(std::move(error), "linking kernels");
+      }
+      std::set<std::string> symbols;
+      for (size_t kernel : object.kernels) symbols.insert(linked->symbols[kernel]);
+      orc::SymbolLookupSet wanted;
+      for (const std::string& symbol : symbols) wanted.add(session_->intern(symbol));
+      auto found = session_->lookup(
+          {{&library, orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}}, std::move(wanted));
+      if (!found) return ToStatus(found.takeError(), "linking kernels");
+      for (size_t kernel : object.kernels) {
+        const auto symbol = found->find(session_->intern(linked->symbols[kernel]));
+        entries_[kernels[kernel].name].function = symbol->second.getAddress().toPtr<KernelFn>();
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const JitOptions options_;
   const std::unique_ptr<KernelCompiler> compiler_;
+  int libraries_ = 0;  // of the cache's objects
   std::unique_ptr<orc::ExecutionSession> session_;
   std::unique_ptr<orc::ObjectLinkingLayer> linker_;
   orc::JITDylib* library_ = nullptr;
@@ -122,7 +172,7 @@ absl::StatusOr<std::unique_ptr<Jit>> Jit::Create(const JitOptions& options) {
   absl::StatusOr<std::unique_ptr<KernelCompiler>> compiler = KernelCompiler::Create(
       {options.threads, options.keep_text, options.contract, options.features});
   if (!compiler.ok()) return compiler.status();
-  auto jit = std::make_unique<OrcJit>(*std::move(compiler));
+  auto jit = std::make_unique<OrcJit>(options, *std::move(compiler));
   absl::Status status = jit->Initialize();
   if (!status.ok()) return status;
   return std::unique_ptr<Jit>(std::move(jit));

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "layers/l0/kernel.h"
+#include "layers/support/blob_cache.h"
 
 namespace l3c::llvm_backend {
 
@@ -29,6 +30,8 @@ struct JitOptions {
   bool contract = true;    // fuse a product into the sum that alone reads it
   // Feature string as in "+avx2,+fma,-avx512f", instead of the host's; for tests.
   std::string features;
+  // Code from earlier runs (kernel_cache.h); it is not looked at with keep_text.
+  support::BlobCache* cache = nullptr;
 };
 
 class Jit {

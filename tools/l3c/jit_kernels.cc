@@ -5,6 +5,7 @@
 
 #include "backends/llvm/jit.h"
 #include "backends/x86/control_emitter.h"
+#include "tools/l3c/disk_cache.h"
 
 namespace l3c::tools {
 namespace {
@@ -33,7 +34,9 @@ class JitKernels : public runtime::KernelTable {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<runtime::KernelTable>> CompileKernels(const l0::Plan& plan) {
-  absl::StatusOr<std::unique_ptr<llvm_backend::Jit>> jit = llvm_backend::Jit::Create({});
+  llvm_backend::JitOptions options;
+  options.cache = TheCache();
+  absl::StatusOr<std::unique_ptr<llvm_backend::Jit>> jit = llvm_backend::Jit::Create(options);
   if (!jit.ok()) return jit.status();
   if (absl::Status status = (*jit)->Compile(plan.kernels); !status.ok()) return status;
   return std::make_unique<JitKernels>(plan, std::move(*jit));

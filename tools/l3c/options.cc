@@ -233,6 +233,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
+  run->add_flag("--explain", options.explain,
+                "Each decision: winner, losers, costs, rules, to standard error; and what was reused");
   AddTimelineOption(*run, options.timeline);
   run->add_flag("--json", options.json,
                 "One JSON object a line; the last is {\"event\":\"done\",…}");

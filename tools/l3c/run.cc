@@ -1,9 +1,11 @@
 // run, run --resume, eval: from a program or an earlier run's folder to figures.
 #include <chrono>
+#include <iostream>
 
 #include "runtime/session.h"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
 #include "tools/l3c/run_folder.h"
 #include "tools/l3c/training.h"
@@ -34,6 +36,12 @@ int RunProgram(const Options& options) {
       MakeKernels(compilation.plan(), options.engine);
   if (kernels == nullptr) return 1;
   const double compile_seconds = SecondsSince(start);
+  if (options.explain) {
+    for (const search::Explanation& explanation : compilation.explanations()) {
+      std::cerr << search::RenderExplanation(explanation) << "\n";
+    }
+    if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
+  }
 
   const std::optional<RunFolder> folder =
       RunFolder::Create(options.output, options.file, options.overwrite);
