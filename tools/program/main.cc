@@ -9,10 +9,9 @@
 #include <utility>
 
 #include "layers/l0/plan_text.h"
-#include "layers/l0/plan_verify.h"
-#include "runtime/checkpoint.h"
 #include "runtime/kernel_table.h"
 #include "runtime/session.h"
+#include "runtime/sha256.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/overrides.h"
@@ -66,16 +65,14 @@ std::string TextOf(const Program& program, tools::Layer layer) {
   return "";
 }
 
-// The plan of a text, or nothing after printing what is wrong with it.
-std::optional<l0::Plan> ParseAndVerify(const std::string& text, const Options& options) {
+// The plan that the program was built from, with the bodies of its kernels. It was verified then.
+std::optional<l0::Plan> WholePlan(const Program& program) {
   support::Diagnostics diagnostics;
-  const support::SourceFile source("plan.l0", text);
+  const support::SourceFile source("plan.l0", TextOf(program, tools::Layer::kL0));
   diagnostics.set_source(&source);
   std::optional<l0::Plan> plan = l0::ParsePlan(source, diagnostics);
-  if (plan && l0::VerifyPlan(*plan, diagnostics)) return plan;
-  std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
-  tools::PrintJsonDiagnostics(diagnostics);
-  return std::nullopt;
+  if (!plan) EnvironmentError("this program is damaged", "make it anew with l3c build");
+  return plan;
 }
 
 // The same folders as at the build where they are there, else those that the plan names.
@@ -139,12 +136,11 @@ class Command {
     std::optional<l0::Plan> changed;
     const tools::RunLength length{options_.epochs, options_.steps, options_.seed};
     if (length.epochs || length.steps || length.seed) {
-      changed = ParseAndVerify(TextOf(program_, tools::Layer::kL0), options_);
+      changed = WholePlan(program_);
       if (!changed || !tools::Override(*changed, length)) return 1;
       // The layers above say what they said before, so they are not this run's.
       texts.emplace_back(tools::Layer::kL0, l0::PrintPlan(*changed));
-      changed = ParseAndVerify(texts.back().second, options_);
-      if (!changed) return 1;
+      run_.plan_digest = runtime::Sha256Of(texts.back().second);
     } else {
       for (const Program::Text& text : program_.texts) {
         const auto layer = static_cast<tools::Layer>(text.layer);
@@ -171,8 +167,7 @@ class Command {
     const std::optional<tools::RunFolder::Saved> saved =
         folder->Load(options_.data, {options_.sarif, options_.color});
     if (!saved) return 1;
-    const std::optional<l0::Plan> own =
-        ParseAndVerify(TextOf(program_, tools::Layer::kL0), options_);
+    const std::optional<l0::Plan> own = WholePlan(program_);
     if (!own) return 1;
     if (!HasCodeOf(saved->plan, *own)) {
       EnvironmentError("'" + options_.resume + "' holds a run of another plan than this program's",
