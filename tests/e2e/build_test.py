@@ -94,10 +94,10 @@ class Build(Program):
         self.assertEqual((15, expected["weights_sha256"]), (done["steps"], done["weights_sha256"]))
 
     def test_a_run_goes_on_in_either(self):
-        whole = self.start(self.mnist, "--steps", 500, "--json").done["weights_sha256"]
+        whole = self.start(self.mnist, "--steps", 300, "--json").done["weights_sha256"]
         for resume in ([self.mnist], [harness.L3C, "run"]):
             folder = self.dir / f"cut-{len(resume)}"
-            run = subprocess.Popen([self.mnist, "-o", folder, "--steps", "500", "--threads", "1"], cwd=self.dir,
+            run = subprocess.Popen([self.mnist, "-o", folder, "--steps", "300", "--threads", "1"], cwd=self.dir,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             while not (folder / "checkpoints").exists():
                 self.assertIsNone(run.poll())
