@@ -716,8 +716,9 @@ class PlanParser : public ParserBase {
     if (!kernel) return;
     if (hatch) {
       const std::string folder = std::filesystem::path(source().name()).parent_path().string();
-      kernel = KernelFromFile(*hatch, *kernel, folder, diagnostics());
-      if (!kernel) return;
+      // What is declared keeps its name, so that one fault is one error.
+      auto own = KernelFromFile(*hatch, *kernel, folder, diagnostics());
+      if (own) kernel = std::move(own);
     }
     if (kernels_.Add(*this, {kernel->name, kernel->span})) {
       plan_.kernels.push_back(*std::move(kernel));

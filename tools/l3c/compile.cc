@@ -419,6 +419,12 @@ std::optional<int64_t> Compilation::TrainRows() const {
   return rows["train"];
 }
 
+std::vector<NamedText> Compilation::NamedTexts() const {
+  std::vector<NamedText> texts;
+  for (const LayerText& text : texts_) texts.emplace_back(text.layer, text.source->text());
+  return texts;
+}
+
 std::map<std::string, std::string> Compilation::DataFolders() const {
   std::map<std::string, std::string> folders;
   for (const l0::DataSource& source : l0_->sources) {

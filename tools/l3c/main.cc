@@ -21,6 +21,8 @@ int RunCommand(const Options& options) {
     case Verb::kLower: return Lower(options);
     case Verb::kRun: return Run(options);
     case Verb::kEval: return Eval(options);
+    case Verb::kBuild: return Build(options);
+    case Verb::kEmit: return Emit(options);
     case Verb::kEGraphRun: return EGraphRun(options);
     case Verb::kEGraphExtract: return EGraphExtract(options);
     case Verb::kRules: return Rules(options);
