@@ -1,8 +1,9 @@
 // Memory for the matches of one search, which several threads find and which goes all at once.
 //
 // It comes from the kernel in slabs, not from the heap: a heap keeps what a thread has given back
-// for that thread, where nothing else could use it and no budget would count it. Large slabs stand
-// in huge pages where there are any.
+// for that thread, where nothing else could use it and no budget would count it. Slabs stand in
+// huge pages where there are any. Only the first one, which is small and stays, is of the heap:
+// most searches need no more, and touching fresh pages would take longer than they do.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +26,7 @@ class MatchMemory {
   };
   // A block for the calling thread, of `words` values at least. There until Clear().
   Block Take(size_t words);
-  // Takes all blocks back; one small slab stays.
+  // Takes all blocks back; the first slab stays.
   void Clear() { Clear(1); }
 
  private:

@@ -8,6 +8,10 @@
 namespace l3c::egraph {
 namespace {
 
+// The first chunks of a table come from the heap: a table of a few would not fill the huge page
+// that it opens.
+constexpr size_t kHeapChunks = 4;
+
 // Removes slot `hole` of an open-addressing table by moving later ones back: an entry moves when
 // its home is not after the hole.
 template <typename Slot, typename IsEmpty, typename Home>
@@ -38,7 +42,7 @@ Table& Table::operator=(const Table& other) {
   kept_ = other.kept_;
   chunks_.clear();
   for (const auto& chunk : other.chunks_) {
-    chunks_.push_back(std::make_unique_for_overwrite<uint32_t[]>(ChunkWords()));
+    AddChunk();
     std::memcpy(chunks_.back().get(), chunk.get(), ChunkWords() * sizeof(uint32_t));
   }
   slots_ = other.slots_;
@@ -144,7 +148,7 @@ void Table::EnsureSlot(uint32_t row) {
 }
 
 void Table::SetFirstChunk(uint32_t shift) {
-  auto chunk = std::make_unique_for_overwrite<uint32_t[]>(size_t{width_} << shift);
+  RowBlock chunk = MakeRowBlock(size_t{width_} << shift);
   std::memcpy(chunk.get(), chunks_[0].get(), size_t{rows_} * width_ * sizeof(uint32_t));
   chunks_[0] = std::move(chunk);
   shift_ = shift;
@@ -155,10 +159,15 @@ void Table::Reserve(uint32_t rows) {
   if ((used_ + rows) * 4 > slots_.size() * 3) GrowSlots(live_ + rows);
 }
 
+void Table::AddChunk() {
+  const bool many = chunks_.size() >= kHeapChunks;
+  chunks_.push_back(many ? MakeRowBlockInSlab(ChunkWords()) : MakeRowBlock(ChunkWords()));
+}
+
 void Table::AddChunks(uint32_t rows) {
   while (rows > (chunks_.size() << shift_)) {
     if (chunks_.empty() || shift_ == kChunkShift) {
-      chunks_.push_back(std::make_unique_for_overwrite<uint32_t[]>(ChunkWords()));
+      AddChunk();
     } else {
       SetFirstChunk(shift_ + 1);
     }
