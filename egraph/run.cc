@@ -84,6 +84,7 @@ class Engine {
     report.rows = graph_.RowCount();
     report.nodes = graph_.NodeCount();
     report.bytes = graph_.Bytes();
+    report.planning_seconds = std::chrono::duration<double>(planning_).count();
     for (uint32_t r = 0; r < reports_.size(); ++r) {
       if (reports_[r].matches == 0 && reports_[r].work == 0) continue;
       reports_[r].rule = RuleId{r};
@@ -208,6 +209,7 @@ class Engine {
   void Search(const std::vector<RuleId>& rules, uint64_t clock, Scheduler* scheduler) {
     found_.clear();
     search_.Begin();
+    const Clock::time_point start = Clock::now();
     size_t number = 0;
     for (RuleId id : rules) {
       if (scheduler != nullptr && scheduler->BannedFor(id) != 0) continue;
@@ -221,6 +223,7 @@ class Engine {
       graph_.histories_[id.index].stopped_by.reset();
       if (search_.Add(id, seen, stop_at)) found_.push_back({id, number++, 0});
     }
+    planning_ += Clock::now() - start;
     if (found_.empty()) return;
 
     SearchMeter::Limits limits = LimitsLeft();
@@ -412,6 +415,7 @@ class Engine {
   ActionRunner actions_;
   BlockRunner blocks_;
   std::optional<Clock::time_point> deadline_;
+  Clock::duration planning_{};
   double rebuild_seconds_per_row_ = 0;  // of the last rebuild
   std::optional<StopReason> stopped_;
   uint64_t iterations_ = 0;
