@@ -112,10 +112,12 @@ absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t 
     }
     source.fields.push_back(std::move(field));
   }
-  absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train");
+  // Where a header says how many there are, it is taken at its word.
+  const runtime::DataOptions counting = {nullptr, 0};
+  absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train", counting);
   if (!train.ok()) return train.status();
   rows["train"] = train->samples;
-  if (const auto test = runtime::ReadSplit(source, folder, "test"); test.ok()) {
+  if (const auto test = runtime::ReadSplit(source, folder, "test", counting); test.ok()) {
     rows["test"] = test->samples;
   }
   return absl::OkStatus();

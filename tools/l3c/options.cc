@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "layers/support/diagnostics.h"
+#include "layers/support/units.h"
 #include "rewrites/rewrites.h"
 
 namespace l3c::tools {
@@ -182,7 +183,7 @@ std::string_view LayerName(Layer layer) {
 ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   Options options;
   std::vector<std::string> data, force, budget;
-  std::string to, color = "auto", diagnostics = "text";
+  std::string to, color = "auto", diagnostics = "text", data_memory;
   uint64_t seed = 0;
   int64_t epochs = 0, steps = 0, pick = 0;
 
@@ -249,6 +250,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                      "jit: compiled kernels; interpreter: the slow reference")
         ->check(CLI::IsMember({"jit", "interpreter"}))
         ->capture_default_str();
+    command
+        ->add_option("--io", options.io,
+                     "How files are read: uring, portable, or auto: uring where it is granted")
+        ->check(CLI::IsMember({"auto", "uring", "portable"}))
+        ->capture_default_str();
+    command->add_option("--data-memory", data_memory,
+                        "BYTES (2GB) that a split of the data may take in memory; what takes more "
+                        "is read from the disk by the batch (default: a quarter of what is free)");
   };
 
   CLI::App* check = add_command(Verb::kCheck, "check", "Parse and verify a program");
@@ -285,6 +294,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
+  run->add_option("--timeline", options.timeline,
+                  "Write what each stream did when to this file, as a Chrome trace");
   run->add_flag("--json", options.json,
                 "One JSON object a line; the last is {\"event\":\"done\",…}");
 
@@ -441,6 +452,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--epochs")) options.epochs = epochs;
     if (given("--steps")) options.steps = steps;
     if (given("--pick")) options.pick = pick;
+    if (given("--data-memory")) {
+      std::string error;
+      options.data_memory = support::ParseBytes(data_memory, &error);
+      if (!options.data_memory) {
+        std::cerr << "error: --data-memory " << data_memory << ": " << error << "\n";
+        return {std::nullopt, 2};
+      }
+    }
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";
       return {std::nullopt, 2};

@@ -51,6 +51,9 @@ struct Options {
   bool overwrite = false;                    // --overwrite
   std::string resume;                        // --resume FOLDER
   std::string engine = "jit";                // --engine jit|interpreter
+  std::string io = "auto";                   // --io auto|uring|portable
+  std::optional<int64_t> data_memory;        // --data-memory BYTES
+  std::string timeline;                      // --timeline FILE
   bool explain = false;                      // --explain
   bool brief = false;                        // --brief
   bool json = false;                         // --json
