@@ -124,6 +124,16 @@ class GrowingArray {
     if (size_ == capacity_) Reallocate(Grown(capacity_));
     data_[size_++] = value;
   }
+  // `count` more elements, whose values are whatever they are: the first of them.
+  T* Append(size_t count) {
+    if (size_ + count > capacity_) {
+      size_t capacity = capacity_;
+      while (capacity < size_ + count) capacity = Grown(capacity);
+      Reallocate(capacity);
+    }
+    size_ += count;
+    return data_ + (size_ - count);
+  }
   // New elements are `fill`.
   void resize(size_t size, T fill) {
     if (size > capacity_) {

@@ -338,13 +338,26 @@ class Engine {
       return graph_.RowCount() + count * blocks_.RowsPerMatch() < budget_.max_nodes;
     };
     constexpr uint32_t kLarge = BlockRunner::kLarge;
-    if (left >= kLarge && graph_.RowCount() >= kMinShared && has_room(kLarge) &&
-        !CostlyLimit(Growth(rule, kLarge))) {
-      return kLarge;
+    if (left >= kLarge && graph_.RowCount() >= kMinShared && has_room(kLarge)) {
+      if (!CostlyLimit(Growth(rule, kLarge))) return kLarge;
+      // Room for what is to come counts too. Near a limit there is none beforehand.
+      ExpectRows(rule, 0);
+      if (!CostlyLimit(Growth(rule, kLarge))) return kLarge;
     }
     const uint64_t count =
         std::min({uint64_t{BlockRunner::kSmall}, left, kCheckEvery - 1 - applied_ % kCheckEvery});
     return has_room(count) ? static_cast<uint32_t>(count) : 0;
+  }
+
+  // Tells the tables what `left` more matches of the rule may add, that they need not grow again
+  // and again: half of it, for the later a match comes the more often its rows are there.
+  void ExpectRows(const Rule& rule, uint64_t left) {
+    for (size_t a = 0; a < rule.actions.size(); ++a) {
+      if (rule.actions[a].kind != Action::Kind::kAdd) continue;
+      Table& table = graph_.tables_[rule.actions[a].function.index];
+      const uint64_t coming = blocks_.Expected(a, left / 2);
+      table.Expect(coming == 0 ? 0 : static_cast<uint32_t>(table.live_count() + coming));
+    }
   }
 
   // False when the run stopped before the last match.
@@ -377,6 +390,7 @@ class Engine {
           blocks_.Apply();
           applied_ += block;
           report.applied += block;
+          if (block == BlockRunner::kLarge) ExpectRows(rule, left - 1);
           continue;
         }
         if (graph_.RowCount() >= budget_.max_nodes) {
@@ -403,6 +417,7 @@ class Engine {
       }
       return true;
     });
+    if (in_blocks) ExpectRows(rule, 0);
     graph_.histories_[found.rule.index].applied += applied_ - applied_before;
     const uint64_t rows = graph_.RowCount();
     report.rows += rows - std::min<uint64_t>(rows, rows_before);

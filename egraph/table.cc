@@ -89,8 +89,12 @@ size_t Table::SlotsFor(size_t live) const {
   return size;
 }
 
-void Table::GrowSlots(size_t live) {
-  const size_t size = SlotsFor(live);
+size_t Table::GrownSlots(uint32_t rows) const {
+  const size_t needed = SlotsFor(size_t{live_} + rows);
+  return std::clamp(SlotsFor(expected_), needed, 4 * needed);
+}
+
+void Table::GrowSlots(size_t size) {
   if (used_ != live_) return FillSlots(size);
   // Nothing to sort out: the slots are copied in order, which are two runs through the new ones.
   const ZeroedArray<Slot> old = std::exchange(slots_, ZeroedArray<Slot>(size));
@@ -156,7 +160,7 @@ void Table::SetFirstChunk(uint32_t shift) {
 
 void Table::Reserve(uint32_t rows) {
   // At most three quarters full.
-  if ((used_ + rows) * 4 > slots_.size() * 3) GrowSlots(live_ + rows);
+  if ((used_ + rows) * 4 > slots_.size() * 3) GrowSlots(GrownSlots(rows));
 }
 
 void Table::AddChunk() {
@@ -441,7 +445,7 @@ size_t Table::Bytes() const {
 size_t Table::BytesWith(uint32_t rows) const {
   size_t bytes = Bytes();
   if ((used_ + rows) * 4 > slots_.size() * 3) {
-    bytes += SlotsFor(live_ + rows) * sizeof(Slot);
+    bytes += GrownSlots(rows) * sizeof(Slot);
   }
   const size_t room = (chunks_.size() << shift_) - rows_;
   if (rows > room) {

@@ -108,6 +108,9 @@ class Table {
   // then, action by action for all of them, Hash() and FetchSlot(), Probe(), and FindOrAppendAt().
   // Nothing else may change the table in between.
   void Reserve(uint32_t rows);
+  // So many rows will soon be live, as far as one knows; 0: nothing is known. Slots that have to
+  // grow then make room for them as well, but no more than four times what is needed.
+  void Expect(uint32_t rows) { expected_ = rows; }
   uint32_t Hash(const uint32_t* args) const;
   void FetchSlot(uint32_t hash) const { __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]); }
   // The first slot that may be that of arguments with this hash; fetches its row, if it has one.
@@ -201,7 +204,8 @@ class Table {
   }
   void AddChunks(uint32_t rows);
   void SetFirstChunk(uint32_t shift);
-  void GrowSlots(size_t live);  // for as many live rows
+  size_t GrownSlots(uint32_t rows) const;  // their number when they grow for `rows` more
+  void GrowSlots(size_t size);
   void FillSlots(size_t size);  // anew, from the rows
   void EraseSlot(uint32_t row);
   void EnsureSlot(uint32_t row);
@@ -231,6 +235,7 @@ class Table {
   uint32_t shift_ = kFirstShift;  // log2 of a chunk's rows; below kChunkShift there is one chunk
   uint32_t kept_ = 0;             // rows at the latest Push()
   uint32_t retired_ = 0;
+  uint32_t expected_ = 0;
   uint64_t layout_ = 0;
   std::vector<RowBlock> chunks_;
   ZeroedArray<Slot> slots_;
