@@ -6,9 +6,12 @@
 // most searches need no more, and touching fresh pages would take longer than they do.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace l3c::egraph {
@@ -47,11 +50,11 @@ class MatchArena {
  public:
   explicit MatchArena(MatchMemory& memory) : memory_(memory) {}
 
-  uint32_t* Take(size_t words) {
-    if (static_cast<size_t>(block_.end - block_.begin) < words) block_ = memory_.Take(words);
-    uint32_t* values = block_.begin;
-    block_.begin += words;
-    return values;
+  // `most` values, or fewer where fewer are left, but no less than `least`.
+  std::span<uint32_t> Take(size_t least, size_t most) {
+    if (static_cast<size_t>(block_.end - block_.begin) < least) block_ = memory_.Take(least);
+    const size_t size = std::min(most, static_cast<size_t>(block_.end - block_.begin));
+    return {std::exchange(block_.begin, block_.begin + size), size};
   }
 
  private:

@@ -6,6 +6,7 @@
 
 #include "egraph/apply.h"
 #include "egraph/apply_block.h"
+#include "egraph/pages.h"
 #include "egraph/search.h"
 
 namespace l3c::egraph {
@@ -20,8 +21,9 @@ constexpr uint64_t kMinBlock = 16;
 // In a graph with fewer rows, large blocks and several threads gain nothing, and what they take
 // would count.
 constexpr uint64_t kMinShared = 65536;
-// What large blocks of rules and of rebuilds take beside the graph, and threads to begin with.
-constexpr size_t kSharedRoom = size_t{3} << 19;
+// What large blocks of rules and of rebuilds take beside the graph, threads to begin with, and the
+// huge pages of matches and of rows that are not full.
+constexpr size_t kSharedRoom = (size_t{3} << 19) + 2 * kHugePage;
 
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
