@@ -11,6 +11,7 @@
 #include "layers/l0/plan_text.h"
 #include "layers/l0/plan_verify.h"
 #include "layers/l1/discover.h"
+#include "layers/l1/flow.h"
 #include "layers/l1/lower.h"
 #include "layers/l1/text.h"
 #include "layers/l1/verify.h"
@@ -22,6 +23,7 @@
 #include "layers/l3/print.h"
 #include "layers/l3/verify.h"
 #include "runtime/data_set.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/overrides.h"
@@ -207,6 +209,7 @@ bool Compilation::LowerTo(Layer target) {
     return EnvironmentError("'" + options_.file + "' holds a system and no program",
                             "place a program on it: l3c run PROGRAM --system " + options_.file);
   }
+  if (layer() == Layer::kL1 && target != Layer::kL1) l1::AddDefaultPhases(*l1_);
   if (!ApplyOverrides()) return false;
   if (target == layer()) {
     // Canonical text of the same program.
@@ -275,6 +278,8 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   planning.search.mode = search::Mode::kGreedy;
   planning.search.rules = rules_;
   planning.numerics = *egraph::ParseNumerics(options_.numerics);
+  planning.cache = OpenCache(options_.cache);
+  planning.cache_kind = "estimate";
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));
   support::Diagnostics unread;
   const auto planned = l0::lower::Lower(placed.best(), costs, planning, unread);
@@ -302,6 +307,7 @@ bool Compilation::LowerPlacement() {
   lowering.search = SearchOptions(options_, rules_);
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
+  lowering.cache = OpenCache(options_.cache);
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
   search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
