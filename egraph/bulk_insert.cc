@@ -40,7 +40,7 @@ void BulkInsert::Begin(const Job& job, WorkerPool* pool) {
     }
   }
   if (pool_ == nullptr) return;
-  make_room(pending_, job.count);
+  make_room(pending_, pieces_ * kPiece * PendingWidth());
   make_room(pending_counts_, pieces_);
 }
 
@@ -139,7 +139,8 @@ void BulkInsert::LookUpPiece(uint32_t piece, uint32_t to) {
   const Table& table = *job_.table;
   const size_t mask = table.slots_.size() - 1;
   const uint32_t from = piece * kPiece;
-  uint32_t pending = from;
+  uint32_t* pending = PendingOf(piece);
+  uint32_t count = 0;
   for (uint32_t begin = from; begin < to; begin += kTogether) {
     const uint32_t end = std::min(to, begin + kTogether);
     Probe(begin, end);
@@ -164,54 +165,75 @@ void BulkInsert::LookUpPiece(uint32_t piece, uint32_t to) {
         break;
       }
       if (new_[m] == 0) continue;
-      slots_[m] = static_cast<uint32_t>(s);
-      pending_[pending++] = m;
+      pending[kEntry] = m;
+      pending[kSlot] = static_cast<uint32_t>(s);
+      pending[kHash] = hashes_[m];
+      pending[kOutput] = outputs_[m];
+      pending[kFlags] = FlagsFor(m);
+      std::copy_n(args, arity_, pending + kPending);
+      pending += PendingWidth();
+      ++count;
     }
   }
-  pending_counts_[piece] = pending - from;
+  pending_counts_[piece] = count;
 }
 
 // Since an entry was looked up, slots that were empty have been taken, by rows from base_ on.
-void BulkInsert::Enter(uint32_t m) {
+inline void BulkInsert::Enter(uint32_t* pending) {
   Table& table = *job_.table;
   const size_t mask = table.slots_.size() - 1;
-  const uint32_t* args = Args(m);
-  size_t s = slots_[m];
+  const uint32_t* args = pending + kPending;
+  size_t s = pending[kSlot];
   bool own_slot = false;
   for (; table.slots_[s].row_plus_1 != 0; s = (s + 1) & mask) {
-    if (table.slots_[s].hash != hashes_[m]) continue;
+    if (table.slots_[s].hash != pending[kHash]) continue;
     const uint32_t row = table.slots_[s].row_plus_1 - 1;
     const uint32_t* cells = table.Cells(row);
     if (!table.SameArgs(cells, args)) continue;
     own_slot = row < base_;
     if (own_slot) break;
-    new_[m] = 0;
-    rows_[m] = row;
-    row_outputs_[m] = cells[arity_];
+    pending[kSlot] = row;
+    pending[kHash] = 0;
+    pending[kOutput] = cells[arity_];
     return;
   }
   table.used_ += own_slot ? 0 : 1;
-  row_outputs_[m] = job_.new_classes ? job_.first_class + new_rows_ : outputs_[m];
-  rows_[m] = table.AppendAt(s, hashes_[m], args, row_outputs_[m], FlagsFor(m));
+  if (job_.new_classes) pending[kOutput] = job_.first_class + new_rows_;
+  pending[kSlot] = table.AppendAt(s, pending[kHash], args, pending[kOutput], pending[kFlags]);
+  pending[kHash] = 1;
   ++new_rows_;
 }
 
 void BulkInsert::EnterPending() {
-  // So far ahead the slots, which another processor may have, are asked for.
-  constexpr uint32_t kAhead = 16;
+  // Slots are asked for so many records ahead, the records themselves twice as many.
+  constexpr uint32_t kAhead = 24;
   const Table& table = *job_.table;
-  const auto fetch = [&](uint32_t m) {
-    __builtin_prefetch(&table.slots_[slots_[m]], 1);
-    if (job_.replaced != nullptr) __builtin_prefetch(table.Cells(job_.replaced[m]) + arity_ + 1);
-  };
+  const size_t width = PendingWidth();
   for (uint32_t piece = 0; piece < pieces_; ++piece) {
-    const uint32_t* pending = &pending_[piece * kPiece];
+    uint32_t* pending = PendingOf(piece);
     const uint32_t count = pending_counts_[piece];
-    for (uint32_t i = 0; i < std::min(count, kAhead); ++i) fetch(pending[i]);
-    for (uint32_t i = 0; i < count; ++i) {
-      if (i + kAhead < count) fetch(pending[i + kAhead]);
-      Enter(pending[i]);
+    for (uint32_t i = 0; i < count; ++i, pending += width) {
+      if (i + 2 * kAhead < count) __builtin_prefetch(pending + 2 * kAhead * width, 1);
+      if (i + kAhead < count) {
+        __builtin_prefetch(&table.slots_[pending[kAhead * width + kSlot]], 1);
+      }
+      Enter(pending);
     }
+    if (piece + 1 == pieces_) break;
+    pending = PendingOf(piece + 1);
+    for (uint32_t i = 0; i < std::min(pending_counts_[piece + 1], kAhead); ++i) {
+      __builtin_prefetch(&table.slots_[pending[i * width + kSlot]], 1);
+    }
+  }
+}
+
+void BulkInsert::SettlePiece(uint32_t piece) {
+  const uint32_t* pending = PendingOf(piece);
+  for (uint32_t i = 0; i < pending_counts_[piece]; ++i, pending += PendingWidth()) {
+    const uint32_t m = pending[kEntry];
+    rows_[m] = pending[kSlot];
+    row_outputs_[m] = pending[kOutput];
+    new_[m] = static_cast<uint8_t>(pending[kHash]);
   }
 }
 

@@ -2,9 +2,10 @@
 // one after the other.
 //
 // Entries are filled and looked up by pieces, which any thread may take, in a table that does not
-// change meanwhile. Most are found there. One thread then enters the others in order, among which
-// it meets equal ones; it begins where their lookup ended, so nothing that it needs has to be
-// searched for. One thread alone does all of it piece by piece.
+// change meanwhile. One thread then enters those that are not there, in order, among which it meets
+// equal ones; it begins where their lookup ended. What it needs of them, and what comes of it,
+// stands in one stream of records, for a line that another processor has written takes long to
+// come. One thread alone does all of it piece by piece.
 #pragma once
 
 #include <algorithm>
@@ -65,10 +66,23 @@ class BulkInsert {
   void InsertPiece(uint32_t from, uint32_t to);
   void KillPiece(uint32_t from, uint32_t to);
   void EndInsertion();
-  // Several. What a piece does not find is in pending_, from the place of its first entry on.
+  // Several. What a piece does not find is in its records, one after the other.
+  enum Pending : uint32_t {
+    kEntry,
+    kSlot,     // where its lookup ended; afterwards its row
+    kHash,     // afterwards whether the row is new
+    kOutput,   // afterwards that of the row
+    kFlags,    // of the row, were it new
+    kPending,  // words, before the arguments
+  };
+  size_t PendingWidth() const { return kPending + arity_; }
+  uint32_t* PendingOf(uint32_t piece) {
+    return pending_.data() + size_t{piece} * kPiece * PendingWidth();
+  }
   void LookUpPiece(uint32_t piece, uint32_t to);
-  void Enter(uint32_t entry);
+  void Enter(uint32_t* pending);
   void EnterPending();
+  void SettlePiece(uint32_t piece);
   static void GrowSlots(Table& table, size_t size, WorkerPool& pool);
 
   Job job_;
@@ -80,10 +94,10 @@ class BulkInsert {
   std::vector<uint64_t> dying_;  // bit by row from the first replaced one on
   // By entry. A row from base_ + job_.count on stands for that of a later entry, which has none
   // yet.
-  std::vector<uint32_t> args_, outputs_, rows_, row_outputs_, hashes_, slots_, pending_;
+  std::vector<uint32_t> args_, outputs_, rows_, row_outputs_, hashes_, slots_;
   std::vector<uint8_t> new_;
   // By piece.
-  std::vector<uint32_t> pending_counts_;
+  std::vector<uint32_t> pending_, pending_counts_;
   std::vector<uint8_t> any_later_;
 };
 
@@ -107,9 +121,15 @@ void BulkInsert::Insert(Fill&& fill, Settle&& settle) {
     LookUpPiece(p, end(p));
   });
   EnterPending();
+  // Entries in the place of rows may wait for what became of later ones.
+  pool_->For(pieces_, [&](uint32_t p) {
+    SettlePiece(p);
+    if (job_.replaced == nullptr) settle(p * kPiece, end(p));
+  });
+  if (job_.replaced == nullptr) return;
   EndInsertion();
   pool_->For(pieces_, [&](uint32_t p) {
-    if (job_.replaced != nullptr) KillPiece(p * kPiece, end(p));
+    KillPiece(p * kPiece, end(p));
     settle(p * kPiece, end(p));
   });
 }
