@@ -376,10 +376,12 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
           ->check(Whole(0, std::numeric_limits<int64_t>::max()));
   rules_check->add_flag("--json", options.json,
                         "One JSON object a line; the last says how it ended");
-  rules_check->add_option("--color", color, "Colours: auto (a terminal), always, never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  rules_check->add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")
-      ->check(CLI::IsMember({"text", "json"}));
+  for (CLI::App* command : {rules_check, egraph_run, egraph_extract}) {
+    command->add_option("--color", color, "Colours: auto (a terminal), always, never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    command->add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")
+        ->check(CLI::IsMember({"text", "json"}));
+  }
   rules_check->footer(kRulesExamples);
 
   try {
