@@ -1,6 +1,6 @@
 // From a file of any layer to any layer below it. The text of each layer is the interface: what a
-// lowering returns is printed and parsed again before the next one starts, so that a plan reached in
-// one go and a plan reached through files are the same bytes.
+// lowering returns is printed and parsed again before the next one starts, so that a plan reached
+// in one go and a plan reached through files are the same bytes.
 #pragma once
 
 #include <map>
@@ -19,6 +19,7 @@
 #include "layers/support/diagnostics.h"
 #include "layers/support/source.h"
 #include "tools/l3c/options.h"
+#include "tools/l3c/run_folder.h"
 
 namespace l3c::tools {
 
@@ -44,6 +45,7 @@ class Compilation {
 
   Layer layer() const { return texts_.back().layer; }  // reached so far
   const std::vector<LayerText>& texts() const { return texts_; }
+  std::vector<NamedText> NamedTexts() const;  // the same without their places
   const l0::Plan& plan() const { return *l0_; }
   const std::vector<search::Explanation>& explanations() const { return explanations_; }
   const std::vector<Timing>& timings() const { return timings_; }
@@ -54,7 +56,7 @@ class Compilation {
   // Parses and verifies `text` as `layer`; it becomes the program that is lowered next.
   bool Enter(Layer layer, std::unique_ptr<support::SourceFile> text);
   l3::ReadText ReadBeside() const;  // of files that the specification names
-  bool LowerSpec();       // l3 → l2
+  bool LowerSpec();                 // l3 → l2
   // Of one training step of the method on the system, by the cost model; nothing when it has no
   // plan there.
   std::optional<double> StepSeconds(const l2::Module& module, const l1::System& system) const;
