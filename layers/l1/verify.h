@@ -1,20 +1,20 @@
 // The structural verifier: what must hold of an L1 program before it is lowered. It only reads.
 //
-//   safety        topology consistency    edges join nodes; a path exists for every transfer
-//   safety        reference resolution    every name is declared; what runs is scheduled
-//   safety        forwarding signatures   arity, dtype and shape agree where buffers are handed
-//   over safety        window separation       who reads an actor's state has a window, and is done
-//                                         before the step's message arrives
-//   consistency   shape propagation       tensor ops fit (reported by the parser, at the op), and
-//                                         state and window fields have their declared types
-//   consistency   region provenance       a buffer lives where its receiver can reach it
-//   liveness      buffer conservation     on every path each buffer is forwarded or dropped once
-//   liveness      tensor reachability     every value and every argument serves an output
-//   resource-bound  persistent memory     state fits in the memory of its node
-//   resource-bound  finiteness            no pipeline, and no chain of forwards, closes a cycle
+//   safety          topology consistency   edges join nodes; a path exists for every transfer
+//   safety          reference resolution   every name is declared; what runs is scheduled
+//   safety          forwarding signatures  arity, dtype and shape agree where buffers go over; in
+//                                          a step each receiver is fed, once, and nothing is lost
+//   safety          window separation      who reads an actor's state has a window, and is done
+//                                          before the step's message arrives
+//   consistency     shape propagation      tensor ops fit (reported by the parser, at the op), and
+//                                          state and window fields have their declared types
+//   consistency     region provenance      a buffer lives where its receiver can reach it
+//   liveness        buffer conservation    on every path each buffer is forwarded or dropped once
+//   liveness        tensor reachability    every value and every argument serves an output
+//   resource-bound  persistent memory      state fits in the memory of its node
+//   resource-bound  finiteness             nothing that is handed over comes back
 //
-// Each check is one function of verify.cc and linear in the program but for the last, which is a
-// depth-first search.
+// Each check is one function of the verify_*.cc files and linear in the program.
 #pragma once
 
 #include "layers/l1/ir.h"

@@ -52,6 +52,13 @@ class Hand(L3cTest):
         self.assertEqual(7, self.train(text)["steps"])
         self.assertEqual(14, self.train(text, "--epochs", 2)["steps"])
 
+    def test_steps_are_counted_without_metrics(self):
+        text = HAND.read_text()
+        bare = self.train(re.sub(r"    metrics .*\n", "", text))
+        self.assertEqual(21, bare["steps"])
+        self.assertEqual(self.train(text)["weights_sha256"], bare["weights_sha256"])
+        self.assertTrue(bare["checkpoint"].endswith("step-000000021"), bare["checkpoint"])
+
     def test_its_plan_and_its_printed_text_run_alike(self):
         data = ("--data", f"dots={self.dir / 'dots'}")
         printed = self.write("printed.l1", self.l3c("lower", HAND, "--to", "l1").out)

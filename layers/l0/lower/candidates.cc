@@ -268,6 +268,9 @@ class Analyser {
         Push({item.context, definition.inputs[0], std::move(*map)});
       } else if (split && !last_attempt_) {
         Split(*split);
+      } else if (item.map.flat && !Readable(item.value)) {
+        // Known by its offset alone, which is enough to load it.
+        candidate_.unmet.push_back(item.value);
       }
       return;
     }
@@ -525,8 +528,9 @@ class CandidateFinder {
   }
 
  private:
-  // Values that no kernel can compute are too long a chain of values that are not kept: keeping
-  // what the bound on a kernel's size cut off makes two kernels of it.
+  // Values that no kernel can compute are too long a chain of values that are not kept, or a view
+  // of one whose place is no affine function of the axes: keeping what the bound on a kernel's size
+  // cut off, or what was viewed, makes two kernels of it.
   void FindMissing() {
     std::vector<bool> had(table_.values.size());
     for (const Candidate& kernel : set_.kernels) {

@@ -76,7 +76,7 @@ struct Candidate {
   std::vector<Context> contexts;
   std::vector<Entry> entries;
   std::vector<ValueId> tables;  // gathered from: read at rows that data says
-  std::vector<ValueId> unmet;   // operands that the bound on a kernel's size cut off
+  std::vector<ValueId> unmet;   // operands cut off by the bound on a kernel's size or by their maps
   int64_t position = 0;         // equals its index in CandidateSet::kernels
   uint32_t first_context = 0;   // global number of contexts[0]
 

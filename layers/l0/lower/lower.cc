@@ -454,14 +454,11 @@ class Assembler {
             command.values.emplace_back(
                 output.name, BufferOf(lowered, lowered.plan.reports[o], staging, arena, k));
           }
-          // The position stays, so that the slots' lifetimes need not know.
+          // Without values too: a run counts its steps by reports.
           break;
       }
       commands.push_back(std::move(command));
     }
-    std::erase_if(commands, [](const Command& c) {
-      return c.kind == CommandKind::kReport && c.values.empty();
-    });
     return commands;
   }
 

@@ -276,7 +276,8 @@ class Merger {
       for (size_t i = 0; i < arguments.size(); ++i) types_[{stage, arguments[i]}] = types[i];
     }
     const auto given = forwarded_.find(unit);
-    if (given != forwarded_.end()) {
+    const bool handed = given != forwarded_.end();
+    if (handed) {
       Delivery delivery = std::move(given->second);
       forwarded_.erase(given);
       if (delivery.contents.size() == arguments.size()) return delivery;
@@ -291,7 +292,7 @@ class Merger {
       if (delivery.contents.size() == arguments.size()) return delivery;
     }
     for (const std::string& name : arguments) {
-      if (given == forwarded_.end() && outputs_.contains(name)) continue;
+      if (!handed && outputs_.contains(name)) continue;
       diagnostics_.Error(Kind::kSafety, link.span,
                          "nothing is forwarded to argument '" + name + "' of '" + unit +
                              "', and no graph before it has an output of that name");

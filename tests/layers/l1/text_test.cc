@@ -159,12 +159,13 @@ TEST(L1TextTest, HostileInputEndsInAnError) {
 // Damaged programs: whatever is still accepted prints to a text that is accepted and prints the
 // same; the rest is refused with an error.
 TEST(L1TextTest, DamagedProgramsAreRefusedOrUnderstood) {
-  const std::string text = LinearText();
+  const std::string texts[] = {LinearText(), ReadText("tests/layers/l1/programs/hand.l1"),
+                               ReadText("tests/layers/l1/programs/two_devices.l1")};
   std::mt19937 random(1);
-  const char* kPieces[] = {"}",   "{",    "(",    ")",     ",", " x ",
-                           " 0 ", " -1 ", "let ", "1e999", ":", "[]"};
+  const char* kPieces[] = {"}",    "{",     "(", ")",  ",",       " x ",     " 0 ",    " -1 ",
+                           "let ", "1e999", ":", "[]", " if x {", " else {", "Drop(x)"};
   for (int round = 0; round < 3000; ++round) {
-    std::string damaged = text;
+    std::string damaged = texts[round % 3];
     const size_t at = random() % damaged.size();
     const size_t length = random() % 12;
     switch (random() % 3) {

@@ -161,6 +161,21 @@ TEST(Fusion, AChainTooLongForOneKernelIsCut) {
   ExpectSameAsInterpreter(g, {}, 3);
 }
 
+// Seen through a reshape and a flip, an element of the product lies at 1 - i: no place in [1, 2].
+TEST(Fusion, AViewThatNoKernelCanComputeThroughIsCut) {
+  Graph g;
+  const NodeId x = g.AddInput("x", tensor::DType::kF32, {1, 2});
+  const NodeId scaled = g.Add(Op::kMul, {x, g.Full(0.01, {1, 2})});
+  tensor::Attributes flip;
+  flip.ints = {0};
+  const NodeId turned = g.Add(Op::kFlip, {g.Reshape(scaled, {2})}, flip);
+  g.AddOutput("sum", g.ReduceSum(turned, {0}));
+  g.AddOutput("turned", turned);
+  for (search::Mode mode : {search::Mode::kOff, search::Mode::kGreedy, search::Mode::kEGraph}) {
+    ExpectSameAsInterpreter(g, {.mode = mode}, 3);
+  }
+}
+
 TEST(Fusion, SwappedStatesAreCopied) {
   Graph g;
   const NodeId a = g.AddInput("s_a", DType::kF32, {6});
