@@ -1,6 +1,6 @@
 // From a file of any layer to any layer below it. The text of each layer is the interface: what a
-// lowering returns is printed and parsed again before the next one starts, so that a plan reached in
-// one go and a plan reached through files are the same bytes.
+// lowering returns is printed and parsed again before the next one starts, so that a plan reached
+// in one go and a plan reached through files are the same bytes.
 #pragma once
 
 #include <map>
@@ -54,12 +54,13 @@ class Compilation {
   // Parses and verifies `text` as `layer`; it becomes the program that is lowered next.
   bool Enter(Layer layer, std::unique_ptr<support::SourceFile> text);
   l3::ReadText ReadBeside() const;  // of files that the specification names
-  bool LowerSpec();       // l3 → l2
+  bool LowerSpec();                 // l3 → l2
   // Of one training step of the method on the system, by the cost model; nothing when it has no
   // plan there.
   std::optional<double> StepSeconds(const l2::Module& module, const l1::System& system) const;
   bool LowerMethod();     // l2 → l1
   bool LowerPlacement();  // l1 → l0
+  bool FitsMemory();      // --memory on a plan
   bool ApplyOverrides();  // --epochs, --steps, --seed on a file of L1 or L0
   bool EnterLowered(Layer layer, std::string text);
   bool Succeeds(bool ok);  // prints pending diagnostics

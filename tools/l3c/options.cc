@@ -10,6 +10,7 @@
 #include <limits>
 
 #include "layers/support/diagnostics.h"
+#include "layers/support/units.h"
 #include "rewrites/rewrites.h"
 
 namespace l3c::tools {
@@ -122,6 +123,17 @@ CLI::Validator Whole(uint64_t from, uint64_t to) {
       "N");
 }
 
+CLI::Validator Bytes() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        std::string error;
+        const std::optional<int64_t> bytes = support::ParseBytes(text, &error);
+        if (bytes && *bytes > 0) return std::string();
+        return "takes bytes above 0 with a unit, such as 8MB, 32KiB or 500000B, not '" + text + "'";
+      },
+      "BYTES");
+}
+
 CLI::Validator Seconds() {
   return CLI::Validator(
       [](const std::string& text) {
@@ -182,7 +194,7 @@ std::string_view LayerName(Layer layer) {
 ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   Options options;
   std::vector<std::string> data, force, budget;
-  std::string to, color = "auto", diagnostics = "text";
+  std::string to, color = "auto", diagnostics = "text", memory;
   uint64_t seed = 0;
   int64_t epochs = 0, steps = 0, pick = 0;
 
@@ -221,6 +233,11 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                      "off: first legal choice; greedy: local choices; egraph: joint choices")
         ->check(CLI::IsMember({"off", "greedy", "egraph"}))
         ->capture_default_str();
+    command
+        ->add_option("--memory", memory,
+                     "Bytes that the plan may take, such as 8MB or 32KiB: what does not fit is "
+                     "computed again (default: what the system has)")
+        ->check(Bytes());
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
     command->add_option("--without", options.without,
                         "Leave a rule file out (its name under rewrites/): what is it good for?");
@@ -430,6 +447,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     return {std::nullopt, 2};
   }
   if (rules_seed->count() > 0) options.seed = seed;
+  std::string unread;  // why an option is refused, which its check has said
   for (const CLI::App* command : app.get_subcommands()) {
     auto given = [command](const char* name) {
       const CLI::Option* option = command->get_option_no_throw(name);
@@ -439,6 +457,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--epochs")) options.epochs = epochs;
     if (given("--steps")) options.steps = steps;
     if (given("--pick")) options.pick = pick;
+    if (given("--memory")) options.memory = support::ParseBytes(memory, &unread);
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";
       return {std::nullopt, 2};

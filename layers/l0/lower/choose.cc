@@ -13,6 +13,7 @@
 #include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
+#include "layers/l0/lower/recompute.h"
 #include "layers/l0/lower/rule_trace.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
@@ -30,8 +31,8 @@ using tensor::Op;
 namespace {
 
 // In the order in which they are loaded.
-constexpr const char* kRuleFiles[] = {"algebra", "kernel_terms", "layout", "kernel_grouping",
-                                      "fusion"};
+constexpr const char* kRuleFiles[] = {"algebra",         "kernel_terms", "layout",
+                                      "kernel_grouping", "fusion",       "checkpointing"};
 
 }  // namespace
 
@@ -98,7 +99,12 @@ class Chooser {
       const egraph::ProgramResult loaded = egraph::LoadProgram(graph_, added.text, added.path);
       if (!loaded.ok()) return RuleError(loaded.status.ToString());
     }
-    for (uint32_t r = built_in; r < graph_.rule_count(); ++r) traced_.push_back(egraph::RuleId{r});
+    // Those of the ruleset `checkpoint` have their say when the kernels are known (recompute.h).
+    const egraph::RulesetId later = graph_.FindRuleset("checkpoint");
+    for (uint32_t r = built_in; r < graph_.rule_count(); ++r) {
+      if (graph_.rule(egraph::RuleId{r}).ruleset == later) continue;
+      traced_.push_back(egraph::RuleId{r});
+    }
     if (!graph_.FindRuleset("store").valid() || !graph_.FindRuleset("choose").valid()) {
       return RuleError("the rules declare no rulesets 'store' and 'choose' (kernel_terms.egg)");
     }
@@ -381,7 +387,7 @@ class Chooser {
         [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
     std::vector<std::pair<ClassRef, ENodeRef>> forced;
     for (const auto& [id, label] : options_.forced) {
-      if (!id.starts_with(options_.prefix + "/")) continue;
+      if (!id.starts_with(options_.prefix + "/") || IsMemoryDecision(id)) continue;
       std::string reason;
       auto choice = explainer.Force(id, label, reason);
       if (choice) {

@@ -28,10 +28,12 @@ struct RuleSource {
 using RuleSources = std::map<std::string, RuleSource>;
 RuleSources EmbeddedRules();
 
-// A value in memory: as `kernel` stores it; -1: given, a batch or the old state.
+// A value in memory: as `kernel` stores it; -1: given, a batch or the old state. `again`: how often
+// the kernel has run before, where it runs several times in a step.
 struct Storage {
   ValueId value = -1;
   int32_t kernel = -1;
+  int32_t again = 0;
   auto operator<=>(const Storage&) const = default;
 };
 
@@ -83,8 +85,8 @@ struct ChooseOptions {
   search::Mode mode = search::Mode::kEGraph;
   search::Budget budget;
   search::ForcedChoices forced;
-  std::string prefix;    // of decision ids: "l0/train"
-  bool explain = false;  // fill in the losers: each is an extraction of its own
+  std::string prefix;             // of decision ids: "l0/train"
+  bool explain = false;           // fill in the losers: each is an extraction of its own
   std::vector<RuleSource> added;  // the user's rules, after all others
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
 };

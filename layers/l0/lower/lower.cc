@@ -7,7 +7,8 @@
 
 #include "layers/l0/control_build.h"
 #include "layers/l0/kernel_text.h"
-#include "layers/l0/lower/memory_plan.h"
+#include "layers/l0/lower/arena.h"
+#include "layers/l0/lower/memory_bound.h"
 #include "layers/l0/lower/step.h"
 #include "layers/l0/lower/step_plan.h"
 #include "layers/l1/init.h"
@@ -23,6 +24,7 @@ struct LoweredStep {
   Step step;
   ValueTable table;
   StepPlan plan;
+  ChooseOptions options;  // that it was lowered with
 };
 
 // The staging buffers and tokens of `pipeline_depth` batches in flight.
@@ -41,9 +43,8 @@ struct PipelineSequences {
 
 class Assembler {
  public:
-  Assembler(const l1::Program& program, support::Diagnostics& diagnostics,
-            std::optional<search::SearchFailure>& failure)
-      : program_(program), diagnostics_(diagnostics), failure_(failure) {}
+  Assembler(const l1::Program& program, support::Diagnostics& diagnostics)
+      : program_(program), diagnostics_(diagnostics) {}
 
   bool Assemble(const std::map<std::string, LoweredStep>& steps, Plan& plan) {
     plan_ = &plan;
@@ -55,7 +56,7 @@ class Assembler {
     for (const l1::Phase& phase : program_.schedule.phases) {
       for (const std::string& name : {phase.pipeline, phase.eval}) {
         if (name.empty() || sequences_.contains(name)) continue;
-        if (!Sequences(steps.at(name))) return false;
+        Sequences(steps.at(name));
       }
     }
     for (const l1::Metric& metric : program_.schedule.metrics) {
@@ -276,7 +277,7 @@ class Assembler {
     return command;
   }
 
-  bool Sequences(const LoweredStep& lowered) {
+  void Sequences(const LoweredStep& lowered) {
     const Step& step = lowered.step;
     Staging& staging = StagingOf(step);
     const SamplerId sampler = AddSampler(step);
@@ -305,13 +306,12 @@ class Assembler {
       sequences.load.push_back(AddSequence("load_" + step.name + slot, 0, std::move(loads)));
     }
     Timeline timeline = Lay(lowered);
-    if (!PlaceArena(lowered, timeline, arena)) return false;
+    PlaceArena(lowered, timeline, arena);
     for (int64_t k = 0; k < Depth(); ++k) {
       sequences.run.push_back(AddSequence(
           step.name + "_" + std::to_string(k), 1,
           Commands(lowered, timeline, staging, kernels, arena, static_cast<size_t>(k))));
     }
-    return true;
   }
 
   // One step's commands, without a slot's buffers yet.
@@ -353,54 +353,35 @@ class Assembler {
     return timeline;
   }
 
-  bool PlaceArena(const LoweredStep& lowered, const Timeline& timeline,
+  void PlaceArena(const LoweredStep& lowered, const Timeline& timeline,
                   std::map<Storage, BufferId>& arena) {
-    std::map<Storage, std::pair<int64_t, int64_t>> lives;
-    auto use = [&](const Storage& storage, int64_t at) {
-      if (storage.kernel < 0) return;
-      auto [it, inserted] = lives.try_emplace(storage, at, at);
-      it->second.second = std::max(it->second.second, at);
-    };
-    for (size_t at = 0; at < timeline.size(); ++at) {
-      const Event& event = timeline[at];
-      const int64_t position = static_cast<int64_t>(at);
-      if (event.kind == Event::Kind::kLaunch) {
-        for (const Binding& b : lowered.plan.launches[event.index].bindings) {
-          if (b.state < 0) use(b.storage, position);
-        }
-      } else if (event.kind == Event::Kind::kCopy) {
-        use(lowered.plan.copies[event.index].from, position);
-      } else if (event.kind == Event::Kind::kReport) {
-        for (const Storage& s : lowered.plan.reports) use(s, position);
+    // Where in the timeline what PackArena() counts by launch, copy and report stands.
+    std::vector<int64_t> positions;
+    for (const Event::Kind kind :
+         {Event::Kind::kLaunch, Event::Kind::kCopy, Event::Kind::kReport}) {
+      for (size_t at = 0; at < timeline.size(); ++at) {
+        if (timeline[at].kind == kind) positions.push_back(static_cast<int64_t>(at));
       }
     }
-    std::erase_if(lives, [](const auto& life) { return life.first.value < 0; });
-    if (lives.empty()) return true;
+    const Arena packed = PackArena(lowered.plan, lowered.table);
+    if (packed.slots.empty()) return;
     const PoolId pool = AddPool("arena_" + lowered.step.name, PoolKind::kArena);
-    std::vector<Slot> slots;
-    for (const auto& [storage, life] : lives) {
-      slots.push_back({Bytes(lowered.table.values[storage.value]), life.first, life.second, 0});
-    }
-    const Packing packing = PackSlots(slots, kAlignment);
-    plan_->pools[pool].size = packing.size;
-    size_t i = 0;
-    for (const auto& [storage, life] : lives) {
+    plan_->pools[pool].size = packed.packing.size;
+    for (const auto& [storage, slot] : packed.slots) {
       const Value& value = lowered.table.values[storage.value];
       Buffer buffer;
       buffer.name = Unique(lowered.step.name + "_" + value.name);
       buffer.dtype = value.dtype;
       buffer.shape = value.shape;
       buffer.pool = pool;
-      buffer.offset = slots[i].offset;
-      buffer.size = slots[i].size;
-      buffer.first_use = life.first;
-      buffer.last_use = life.second;
+      buffer.offset = slot.offset;
+      buffer.size = slot.size;
+      buffer.first_use = positions[static_cast<size_t>(slot.first_use)];
+      buffer.last_use = positions[static_cast<size_t>(slot.last_use)];
       buffer.span = value.span;
       plan_->buffers.push_back(std::move(buffer));
       arena[storage] = static_cast<BufferId>(plan_->buffers.size() - 1);
-      ++i;
     }
-    return true;
   }
 
   BufferId BufferOf(const LoweredStep& lowered, const Storage& storage, const Staging& staging,
@@ -534,7 +515,6 @@ class Assembler {
 
   const l1::Program& program_;
   support::Diagnostics& diagnostics_;
-  std::optional<search::SearchFailure>& failure_;
   Plan* plan_ = nullptr;
   std::set<std::string> names_;
   std::vector<BufferId> state_;  // by index into AllState
@@ -601,16 +581,47 @@ search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostM
       if (!chosen) return result;
       StepPlan plan = PlanStep(*step, *chosen, costs, choose, result.explanation, result.failure);
       if (result.failure) return result;
+      if (const std::string wrong = ForcePacking(choose.forced, choose.prefix, plan);
+          !wrong.empty()) {
+        return fail(wrong, "see --explain for the ids and labels");
+      }
       if (name == phase.pipeline) seconds += plan.seconds;
-      steps[name] = {std::move(*step), std::move(chosen->table), std::move(plan)};
+      steps[name] = {std::move(*step), std::move(chosen->table), std::move(plan), choose};
     }
   }
   if (steps.empty()) return fail("the schedule has no phases", "add `phases [ … ]`");
   search::Candidate<Plan> candidate;
-  Assembler assembler(program, diagnostics, result.failure);
-  if (!assembler.Assemble(steps, candidate.target)) {
-    if (!result.failure) return fail("the plan cannot be put together", "");
-    return result;
+  const auto assemble = [&] {
+    candidate.target = {};
+    if (Assembler(program, diagnostics).Assemble(steps, candidate.target)) return true;
+    result.failure = search::NoCandidates{"the plan cannot be put together", "", {}};
+    return false;
+  };
+  if (!assemble()) return result;
+  MemoryBound memory(candidate.target, program.system, options.memory);
+  bool asked = options.explain;
+  for (const auto& [id, label] : options.search.forced) asked |= IsMemoryDecision(id);
+  if (asked || !memory.Fits()) {
+    std::vector<BoundStep> bounded;
+    for (auto& [name, lowered] : steps) {
+      bounded.push_back({&lowered.plan, &lowered.table, &lowered.options});
+    }
+    std::string rule_error;
+    if (!memory.Keep(bounded, costs.evidence(), options.rules, result.explanation, result.failure,
+                     rule_error, diagnostics)) {
+      if (!rule_error.empty()) return fail(rule_error, "mend the rules");
+      return result;
+    }
+    for (const auto& [name, lowered] : steps) {
+      ExplainPacking(lowered.plan, lowered.step, lowered.table, lowered.options.prefix,
+                     result.explanation);
+    }
+    seconds = 0;
+    std::set<std::string> counted;
+    for (const l1::Phase& phase : program.schedule.phases) {
+      if (counted.insert(phase.pipeline).second) seconds += steps.at(phase.pipeline).plan.seconds;
+    }
+    if (!assemble()) return result;
   }
   candidate.cost = {{"time", seconds, "s", std::string(costs.evidence())}};
   result.candidates.push_back(std::move(candidate));
