@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layers/l0/kernel_axes.h"
+#include "layers/support/units.h"
 
 namespace l3c::cost {
 
@@ -24,6 +25,39 @@ CpuMachine MachineOf(const l1::SystemNode& node) {
     machine.name = has("avx2") ? "x86-64-v3" : "x86-64-v2";
   }
   return machine;
+}
+
+std::string CpuCostModel::figures() const {
+  const CpuMachine& m = machine_;
+  std::string text = m.name;
+  const double figures[] = {static_cast<double>(m.cores),
+                            static_cast<double>(m.lanes),
+                            static_cast<double>(m.registers),
+                            m.clock,
+                            m.fma,
+                            m.simple,
+                            m.divide,
+                            m.square_root,
+                            m.exp2,
+                            m.log2,
+                            m.sine,
+                            m.vector_load,
+                            m.vector_store,
+                            m.scalar_load,
+                            m.fma_latency,
+                            m.lane_fold,
+                            m.l2_bytes,
+                            m.l2_bandwidth,
+                            m.l3_bytes,
+                            m.l3_bandwidth,
+                            m.memory_bandwidth,
+                            m.launch,
+                            m.launch_alone};
+  // Whoever adds a figure writes it here as well: name, cores, two int, and the reals.
+  static_assert(sizeof(CpuMachine) == sizeof(std::string) + sizeof(int64_t) + 2 * sizeof(int) +
+                                          sizeof(figures) - 3 * sizeof(double));
+  for (double figure : figures) text += " " + support::PrintReal(figure);
+  return text;
 }
 
 double CpuCostModel::Cores(double blocks) const {

@@ -67,6 +67,7 @@ class CpuCostModel : public l0::lower::KernelCostModel {
   double KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const override;
   l0::ScheduleTarget target() const override;
   std::string_view evidence() const override { return "analytical"; }
+  std::string figures() const override;
 
  private:
   // Of `cores` cores drawing at once from the level that holds `buffer` bytes.

@@ -13,7 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 class Reader {
  public:

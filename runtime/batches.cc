@@ -176,7 +176,7 @@ int64_t Batches::SampleAt(int64_t number, int64_t row) const {
   return order_.empty() ? position : order_[static_cast<size_t>(position)];
 }
 
-void Batches::Fill(int64_t number, size_t field, std::byte* out) {
+absl::Status Batches::Fill(int64_t number, size_t field, std::byte* out) {
   Order(number / batches_per_epoch_);
   const FieldData& data = data_.fields[field];
   const l0::FieldSource& declared = source_.fields[field];
@@ -189,12 +189,27 @@ void Batches::Fill(int64_t number, size_t field, std::byte* out) {
   const bool whole =
       sampler_.window > 0 && !declared.shape.empty() && declared.shape[0] == sampler_.window;
   const int64_t pieces = whole ? window : 1;
-  for (int64_t row = 0; row < rows; ++row) {
+  const auto stored_row = [&](int64_t row, int64_t piece) {
     const int64_t first = SampleAt(number, row) * (sampler_.window > 0 ? sampler_.stride : 1) +
                           (whole ? 0 : window - 1);
+    return (first + piece) % data_.stored;
+  };
+  if (data.rows != nullptr) {
+    stored_rows_.clear();
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t piece = 0; piece < pieces; ++piece) {
+        stored_rows_.push_back(stored_row(row, piece));
+      }
+    }
+    stored_bytes_.resize(stored_rows_.size() * stored_bytes);
+    if (absl::Status s = data.rows->Read(stored_rows_, stored_bytes_); !s.ok()) return s;
+  }
+  for (int64_t row = 0; row < rows; ++row) {
     for (int64_t piece = 0; piece < pieces; ++piece) {
-      const int64_t stored = (first + piece) % data_.stored;
-      const std::byte* from = data.bytes.data() + static_cast<size_t>(stored) * stored_bytes;
+      const std::byte* from =
+          data.rows != nullptr
+              ? stored_bytes_.data() + static_cast<size_t>(row * pieces + piece) * stored_bytes
+              : data.bytes.data() + static_cast<size_t>(stored_row(row, piece)) * stored_bytes;
       std::byte* to = out + static_cast<size_t>(row * pieces + piece) * wanted_bytes;
       if (!table.empty()) {
         auto* values = reinterpret_cast<float*>(to);
@@ -211,6 +226,7 @@ void Batches::Fill(int64_t number, size_t field, std::byte* out) {
   const auto filled = static_cast<size_t>(rows * pieces) * wanted_bytes;
   std::memset(out + filled, 0,
               static_cast<size_t>(sampler_.batch * pieces) * wanted_bytes - filled);
+  return absl::OkStatus();
 }
 
 void Batches::FillMask(int64_t number, std::span<float> mask) const {

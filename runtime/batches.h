@@ -14,6 +14,7 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "layers/l0/plan.h"
 #include "runtime/data_set.h"
 
@@ -36,8 +37,9 @@ class Batches {
   // Rows of data in batch `number`: the batch but for the last of an epoch.
   int64_t Rows(int64_t number) const;
 
-  // Decodes a field of the batch into `out` (batch × elements of the declared type).
-  void Fill(int64_t number, size_t field, std::byte* out);
+  // Decodes a field of the batch into `out` (batch × elements of the declared type). What is in
+  // memory cannot fail; a file that is read by the batch can.
+  absl::Status Fill(int64_t number, size_t field, std::byte* out);
   void FillMask(int64_t number, std::span<float> mask) const;
 
  private:
@@ -51,7 +53,9 @@ class Batches {
   int64_t samples_ = 0;  // of an epoch
   int64_t batches_per_epoch_ = 1;
   int64_t ordered_epoch_ = -1;
-  std::vector<uint32_t> order_;  // of the epoch ordered_epoch_; empty for a sequential sampler
+  std::vector<uint32_t> order_;       // of the epoch ordered_epoch_; empty for a sequential sampler
+  std::vector<int64_t> stored_rows_;  // of a batch, where they are read from the disk
+  std::vector<std::byte> stored_bytes_;     // theirs
   std::vector<std::vector<float>> tables_;  // per field of bytes wanted as f32: byte → value
 };
 

@@ -1,5 +1,8 @@
 #include "runtime/checkpoint.h"
 
+#include <fcntl.h>
+#include <stdio.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -229,6 +232,51 @@ absl::Status Rename(const fs::path& from, const fs::path& to) {
       Message(from.string(), ": cannot rename to ", to.string(), ": ", error.message()));
 }
 
+// Puts a folder in the place of another at one moment, so that one of the two always stands there.
+// What stood there is then at `aside`, or at `replaced` where the file system knows no exchange;
+// that name counts as the place's own as long as nothing is there (see Checkpoints).
+absl::Status Replace(const fs::path& aside, const fs::path& place, const fs::path& replaced) {
+  std::error_code error;
+  if (!fs::exists(place, error)) return Rename(aside, place);
+  if (renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
+    return absl::OkStatus();
+  }
+  fs::remove_all(replaced, error);
+  if (absl::Status s = Rename(place, replaced); !s.ok()) return s;
+  return Rename(aside, place);
+}
+
+// Removes a checkpoint. Under its own name it is whole or not there, even if this is cut short.
+void Remove(const fs::path& checkpoint) {
+  const std::string name = checkpoint.filename().string();
+  std::error_code error;
+  if (!StartsWith(name, kPartial)) {
+    const fs::path aside = checkpoint.parent_path() / (kPartial + name);
+    fs::remove_all(aside, error);
+    fs::rename(checkpoint, aside, error);
+    fs::remove_all(error ? checkpoint : aside, error);
+  } else {
+    fs::remove_all(checkpoint, error);
+  }
+}
+
+// The checkpoints of a folder, the newest first.
+std::vector<std::string> Checkpoints(const fs::path& folder) {
+  std::vector<std::pair<std::string, std::string>> found;  // the step's name, the entry
+  std::error_code error;
+  for (const std::string& entry : EntriesOf(folder.string())) {
+    std::string name = entry;
+    if (StartsWith(entry, kReplaced)) name = entry.substr(sizeof(kReplaced) - 1);
+    if (!StartsWith(name, kPrefix) || !fs::exists(folder / entry / kSums, error)) continue;
+    if (name != entry && fs::exists(folder / name, error)) continue;
+    found.emplace_back(name, entry);
+  }
+  std::sort(found.rbegin(), found.rend());
+  std::vector<std::string> entries;
+  for (auto& [name, entry] : found) entries.push_back(std::move(entry));
+  return entries;
+}
+
 }  // namespace
 
 std::string PlanDigest(const l0::Plan& plan) { return Sha256Of(l0::PrintPlan(plan)); }
@@ -264,6 +312,14 @@ absl::StatusOr<CheckpointWriter> CheckpointWriter::Open(const std::string& outpu
 absl::StatusOr<std::string> CheckpointWriter::Write(const l0::Plan& plan, const Memory& memory,
                                                     const RunState& state) {
   const std::string name = NameOf(state);
+  absl::StatusOr<std::string> written = WriteAs(name, plan, memory, state);
+  // A disk that has just become full is to have its room back.
+  if (!written.ok()) Remove(fs::path(folder_) / (kPartial + name));
+  return written;
+}
+
+absl::StatusOr<std::string> CheckpointWriter::WriteAs(const std::string& name, const l0::Plan& plan,
+                                                      const Memory& memory, const RunState& state) {
   const fs::path place = fs::path(folder_) / name;
   const fs::path aside = fs::path(folder_) / (kPartial + name);
   std::error_code error;
@@ -297,13 +353,9 @@ absl::StatusOr<std::string> CheckpointWriter::Write(const l0::Plan& plan, const 
   if (auto s = WriteDurably(path(kSums), sums_bytes); !s.ok()) return s.status();
   if (absl::Status s = SyncFolder(aside.string()); !s.ok()) return s;
 
-  // A folder cannot be renamed over a full one, so what an earlier run left there moves away first.
-  const fs::path replaced = fs::path(folder_) / (kReplaced + name);
-  fs::remove_all(replaced, error);
-  if (fs::exists(place, error)) {
-    if (absl::Status s = Rename(place, replaced); !s.ok()) return s;
+  if (absl::Status s = Replace(aside, place, fs::path(folder_) / (kReplaced + name)); !s.ok()) {
+    return s;
   }
-  if (absl::Status s = Rename(aside, place); !s.ok()) return s;
   const fs::path pointer = fs::path(folder_) / (std::string(kPartial) + "latest");
   const std::string pointer_text = name + "\n";
   const Bytes pointer_bytes[] = {BytesOf(pointer_text)};
@@ -320,7 +372,7 @@ absl::StatusOr<std::string> CheckpointWriter::Write(const l0::Plan& plan, const 
     const bool old = StartsWith(entry, kPrefix) &&
                      std::find(written_.begin(), written_.end(), entry) == written_.end();
     if (old || StartsWith(entry, kPartial) || StartsWith(entry, kReplaced)) {
-      fs::remove_all(fs::path(folder_) / entry, error);
+      Remove(fs::path(folder_) / entry);
     }
   }
   return place.string();
@@ -339,12 +391,8 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
     }
   }
   // The pointer is written last, so it can be missing where a checkpoint is not.
-  const std::vector<std::string> names = EntriesOf(folder.string());
-  for (auto name = names.rbegin(); name != names.rend(); ++name) {
-    if (StartsWith(*name, kPrefix) && fs::exists(folder / *name / kSums, error)) {
-      return (folder / *name).string();
-    }
-  }
+  const std::vector<std::string> names = Checkpoints(folder);
+  if (!names.empty()) return (folder / names.front()).string();
   return absl::NotFoundError(Message(path, ": there is no checkpoint"));
 }
 

@@ -7,8 +7,9 @@
 //                                    /SHA256SUMS               of the three, as sha256sum writes it
 //   OUTPUT/checkpoints/latest                                  name of the newest folder
 //
-// A checkpoint is written aside, synced, and renamed into its place, so a crash at any moment
-// leaves the one before it whole. Data order and random numbers need no state of their own: they
+// A checkpoint is written aside, synced, and renamed into its place, and renamed away before it is
+// removed; so a crash at any moment leaves only whole ones, the one before it among them. A failure
+// to write one leaves no part of it. Data order and random numbers need no state of their own: they
 // are functions of the plan's seeds and of the step.
 #pragma once
 
@@ -47,12 +48,16 @@ class CheckpointWriter {
                                     const RunState& state);
 
  private:
+  absl::StatusOr<std::string> WriteAs(const std::string& name, const l0::Plan& plan,
+                                      const Memory& memory, const RunState& state);
+
   std::string folder_;  // OUTPUT/checkpoints
   size_t keep_ = 2;
   std::vector<std::string> written_;  // names, oldest first
 };
 
 // `path` is a checkpoint's folder, or the output folder of a run, which stands for its newest.
+// NotFound where a run has not come to its first.
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
 
 // Both readers check the sums first. The error for a damaged checkpoint names the newest sound one

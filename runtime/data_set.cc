@@ -5,7 +5,9 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -13,7 +15,10 @@
 #include "layers/support/printer.h"
 #include "layers/tensor/philox.h"
 #include "nlohmann/json.hpp"
+#include "runtime/array_format.h"
 #include "runtime/durable_file.h"
+#include "runtime/image_files.h"
+#include "runtime/memory.h"
 #include "runtime/message.h"
 
 namespace l3c::runtime {
@@ -23,11 +28,23 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxManifest = size_t{16} << 20;
 
+// What a file is besides an array: pictures, or the classes that their subfolders are.
+constexpr std::string_view kImages = "images";
+constexpr std::string_view kClasses = "classes";
+
 struct FieldFile {
   std::string path;
-  FileFormat format = FileFormat::kIdx;
+  const ArrayFormat* format = nullptr;  // null: `kind` says
+  std::string_view kind;
+  std::string column;
   double scale = 1;
 };
+
+std::string FormatNames() {
+  std::vector<std::string> names;
+  for (const ArrayFormat& format : ArrayFormats()) names.emplace_back(format.name);
+  return support::Join(names);
+}
 
 // The entry of a field in dataset.json.
 absl::StatusOr<FieldFile> FromManifest(const nlohmann::json& manifest, const std::string& path,
@@ -52,10 +69,16 @@ absl::StatusOr<FieldFile> FromManifest(const nlohmann::json& manifest, const std
     if (key == "file" && value.is_string()) {
       file.path = (folder / value.get<std::string>()).string();
     } else if (key == "format" && value.is_string()) {
-      if (!ParseFileFormat(value.get<std::string>(), &file.format)) {
-        return bad(Message("unknown format '", value.get<std::string>(),
-                           "'; the formats are idx, npy, csv, raw"));
+      const auto name = value.get<std::string>();
+      file.format = FindArrayFormat(name);
+      if (name == kImages) file.kind = kImages;
+      if (name == kClasses) file.kind = kClasses;
+      if (file.format == nullptr && file.kind.empty()) {
+        return bad(Message("unknown format '", name, "'; the formats are ", FormatNames(), ", ",
+                           kImages, ", ", kClasses));
       }
+    } else if (key == "column" && value.is_string() && !value.get<std::string>().empty()) {
+      file.column = value.get<std::string>();
     } else if (key == "scale" && value.is_number() && std::isfinite(value.get<double>())) {
       file.scale = value.get<double>();
     } else {
@@ -66,6 +89,10 @@ absl::StatusOr<FieldFile> FromManifest(const nlohmann::json& manifest, const std
   if (file.path.empty() || !entry.contains("format")) {
     return bad(Message(split, ".", field, " needs 'file' and 'format'"));
   }
+  const bool columns = file.format != nullptr ? file.format->columns : file.kind == kImages;
+  if (!file.column.empty() && !columns) {
+    return bad(Message(split, ".", field, ": a 'column' of a format that has none"));
+  }
   return file;
 }
 
@@ -73,18 +100,24 @@ absl::StatusOr<FieldFile> ByName(const fs::path& folder, const std::string& spli
                                  const std::string& field) {
   FieldFile file;
   std::error_code ignored;
-  for (std::string_view extension : {"idx", "npy", "csv", "raw"}) {
+  for (const ArrayFormat& format : ArrayFormats()) {
     for (std::string_view packed : {"", ".gz"}) {
-      const fs::path path = folder / Message(split, ".", field, ".", extension, packed);
+      const fs::path path = folder / Message(split, ".", field, ".", format.name, packed);
       if (!fs::exists(path, ignored)) continue;
-      ParseFileFormat(extension, &file.format);
+      file.format = &format;
       file.path = path.string();
       return file;
     }
   }
-  return absl::NotFoundError(
-      Message(folder.string(), ": neither dataset.json nor a file ", split, ".", field,
-              ".EXT with EXT one of idx, npy, csv, raw (or with .gz behind it)"));
+  if (const fs::path path = folder / Message(split, ".", field); fs::is_directory(path, ignored)) {
+    file.kind = kImages;
+    file.path = path.string();
+    return file;
+  }
+  return absl::NotFoundError(Message(folder.string(), ": neither dataset.json nor a file ", split,
+                                     ".", field, ".EXT with EXT one of ", FormatNames(),
+                                     " (or with .gz behind it), nor a folder ", split, ".", field,
+                                     " of pictures"));
 }
 
 // Calls visit(sample, value) for each element until it returns false.
@@ -188,20 +221,19 @@ std::vector<int64_t> WithoutOnes(const std::vector<int64_t>& extents, size_t beg
 }
 
 absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
-                        const StoredArray& array, const FieldData& data) {
+                        const std::vector<int64_t>& extents, const FieldData& data) {
   const auto bad = [&](std::string_view message) {
     return absl::InvalidArgumentError(Message(file.path, ": ", message));
   };
   // Axes of extent one say nothing: labels of the domain [1] may be stored as [n] or [n, 1].
-  if (WithoutOnes(array.extents, 1) != WithoutOnes(field.shape, 0)) {
+  if (WithoutOnes(extents, 1) != WithoutOnes(field.shape, 0)) {
     return bad(Message("a sample has the extents ",
-                       tensor::ShapeToString({array.extents.begin() + 1, array.extents.end()}),
-                       "; field '", field.field, "' is declared ",
-                       tensor::ShapeToString(field.shape)));
+                       tensor::ShapeToString({extents.begin() + 1, extents.end()}), "; field '",
+                       field.field, "' is declared ", tensor::ShapeToString(field.shape)));
   }
   if (!tensor::IsFloat(field.dtype)) {
-    if (IsFloat(array.type)) {
-      return bad(Message("holds elements of ", StoredName(array.type), "; field '", field.field,
+    if (IsFloat(data.type)) {
+      return bad(Message("holds elements of ", StoredName(data.type), "; field '", field.field,
                          "' is declared ", tensor::DTypeName(field.dtype)));
     }
     if (file.scale != 1) {
@@ -228,10 +260,107 @@ absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
   return status;
 }
 
+// Reads fields until together they have taken the bytes that may stay in memory; what does not fit
+// in any more is left on the disk.
+class FieldReader {
+ public:
+  FieldReader(FileReader& reader, int64_t resident_bytes)
+      : reader_(reader), left_(std::max<int64_t>(0, resident_bytes)) {}
+
+  // Returns the extents, samples first.
+  absl::StatusOr<std::vector<int64_t>> Read(const l0::FieldSource& field, const FieldFile& file,
+                                            FieldData& data) {
+    data.scale = file.scale;
+    data.elements = tensor::NumElements(field.shape);
+    absl::StatusOr<std::vector<int64_t>> extents = file.kind == kImages ? Images(field, file, data)
+                                                   : file.kind == kClasses
+                                                       ? Classes(file, data)
+                                                       : Array(field, file, data);
+    left_ = std::max<int64_t>(0, left_ - static_cast<int64_t>(data.bytes.size()));
+    return extents;
+  }
+
+ private:
+  absl::StatusOr<std::vector<int64_t>> Array(const l0::FieldSource& field, const FieldFile& file,
+                                             FieldData& data) {
+    const Wanted wanted = {field.dtype, field.shape, file.column};
+    absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::Open(file.path, reader_);
+    if (!stream.ok()) return stream.status();
+    if (file.format->layout != nullptr && !(*stream)->compressed() &&
+        (*stream)->file_size() > left_) {
+      absl::StatusOr<ArrayLayout> layout = file.format->layout(**stream, wanted);
+      if (!layout.ok()) return layout.status();
+      // Elements that a check looks at have to be here for it.
+      const bool unchecked = field.classes == 0 && (tensor::IsFloat(field.dtype) ||
+                                                    layout->type == StoredFor(field.dtype));
+      const auto bytes = ByteCount(layout->extents, StoredSize(layout->type));
+      if (unchecked && bytes && layout->offset + *bytes == (*stream)->file_size()) {
+        data.type = layout->type;
+        data.rows = MakeFileRows(file.path, (*stream)->TakeFile(), *layout, reader_);
+        return layout->extents;
+      }
+    }
+    absl::StatusOr<StoredArray> array = ReadArray(file.path, *file.format, wanted, reader_);
+    if (!array.ok()) return array.status();
+    data.type = array->type;
+    data.bytes = std::move(array->bytes);
+    return std::move(array->extents);
+  }
+
+  absl::StatusOr<std::vector<int64_t>> Images(const l0::FieldSource& field, const FieldFile& file,
+                                              FieldData& data) {
+    const size_t rank = field.shape.size();
+    if (rank < 2 || rank > 3) {
+      return absl::InvalidArgumentError(
+          Message(file.path, ": pictures are [height, width] or [height, width, channels]; field '",
+                  field.field, "' is declared ", tensor::ShapeToString(field.shape)));
+    }
+    const ImageExtents extents = {field.shape[0], field.shape[1], rank == 3 ? field.shape[2] : 1};
+    std::error_code ignored;
+    if (file.column.empty() && !fs::is_directory(file.path, ignored)) {
+      return absl::InvalidArgumentError(
+          Message(file.path,
+                  ": is no folder of pictures; of a csv file, 'column' says which one "
+                  "holds their paths"));
+    }
+    absl::StatusOr<std::vector<std::string>> paths =
+        file.column.empty() ? ListImages(file.path) : ReadPaths(file.path, file.column, reader_);
+    if (!paths.ok()) return paths.status();
+    const auto count = static_cast<int64_t>(paths->size());
+    data.type = Stored::kU8;
+    data.rows = MakeImageRows(*std::move(paths), extents, reader_);
+    const double bytes = static_cast<double>(count) * static_cast<double>(extents.bytes());
+    const bool resident = bytes <= static_cast<double>(left_);
+    // Of pictures that stay on the disk, the first speaks for the extents of the others.
+    std::vector<int64_t> rows(resident ? static_cast<size_t>(count) : 1);
+    for (size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<int64_t>(i);
+    data.bytes.resize(rows.size() * extents.bytes());
+    if (absl::Status s = data.rows->Read(rows, data.bytes); !s.ok()) return s;
+    if (resident) {
+      data.rows.reset();
+    } else {
+      data.bytes = {};
+    }
+    return std::vector<int64_t>{count, extents.height, extents.width, extents.channels};
+  }
+
+  absl::StatusOr<std::vector<int64_t>> Classes(const FieldFile& file, FieldData& data) {
+    absl::StatusOr<std::vector<int64_t>> labels = ListClasses(file.path);
+    if (!labels.ok()) return labels.status();
+    data.type = Stored::kI64;
+    const auto bytes = std::as_bytes(std::span(*labels));
+    data.bytes.assign(bytes.begin(), bytes.end());
+    return std::vector<int64_t>{static_cast<int64_t>(labels->size())};
+  }
+
+  FileReader& reader_;
+  int64_t left_;
+};
+
 }  // namespace
 
 absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::string& folder,
-                                    const std::string& split) {
+                                    const std::string& split, const DataOptions& options) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
     return absl::NotFoundError(
@@ -247,6 +376,10 @@ absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::str
       return absl::InvalidArgumentError(Message(manifest_path, ": not JSON"));
     }
   }
+  static const std::unique_ptr<FileReader> portable =
+      *FileReader::Create(FileReader::Kind::kPortable);
+  FieldReader reader(options.reader != nullptr ? *options.reader : *portable,
+                     options.resident_bytes.value_or(AvailableBytes() / 4));
   SplitData data;
   std::string first_path;
   for (const l0::FieldSource& field : source.fields) {
@@ -254,16 +387,11 @@ absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::str
         manifest ? FromManifest(*manifest, manifest_path, folder, split, field.field)
                  : ByName(folder, split, field.field);
     if (!file.ok()) return file.status();
-    absl::StatusOr<StoredArray> array =
-        ReadArray(file->path, file->format, field.dtype, field.shape);
-    if (!array.ok()) return array.status();
     FieldData loaded;
-    loaded.type = array->type;
-    loaded.scale = file->scale;
-    loaded.elements = tensor::NumElements(field.shape);
-    loaded.bytes = std::move(array->bytes);
-    if (absl::Status s = CheckField(field, *file, *array, loaded); !s.ok()) return s;
-    const int64_t samples = array->extents[0];
+    absl::StatusOr<std::vector<int64_t>> extents = reader.Read(field, *file, loaded);
+    if (!extents.ok()) return extents.status();
+    if (absl::Status s = CheckField(field, *file, *extents, loaded); !s.ok()) return s;
+    const int64_t samples = extents->front();
     if (samples == 0) return absl::InvalidArgumentError(file->path + ": holds no sample");
     if (samples > std::numeric_limits<uint32_t>::max()) {
       return absl::InvalidArgumentError(file->path + ": holds more than 2^32 samples");

@@ -1,17 +1,18 @@
-// A bounded queue of descriptors between the control unit and a stream.
+// A ring of descriptors between the control unit and a stream: one thread pushes, one pops, and
+// neither takes a lock. Finish and Cancel may come from any thread.
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
-#include <deque>
-#include <mutex>
+#include <memory>
 #include <optional>
 
 namespace l3c::runtime {
 
 class DescriptorQueue {
  public:
-  explicit DescriptorQueue(int64_t capacity) : capacity_(static_cast<size_t>(capacity)) {}
+  // Rounded up in memory to a power of two; Push counts by `capacity` itself.
+  explicit DescriptorQueue(int64_t capacity);
 
   // Waits while the queue is full. False when it was cancelled.
   bool Push(int64_t descriptor);
@@ -22,12 +23,16 @@ class DescriptorQueue {
   void Cancel();  // drops what is in the queue and wakes everyone
 
  private:
-  const size_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<int64_t> entries_;
-  bool finished_ = false;
-  bool cancelled_ = false;
+  enum : uint32_t { kOpen, kFinished, kCancelled };
+  void Changed();
+
+  const uint64_t capacity_;
+  const uint64_t mask_;
+  std::unique_ptr<int64_t[]> slots_;
+  alignas(64) std::atomic<uint64_t> pushed_{0};
+  alignas(64) std::atomic<uint64_t> popped_{0};
+  alignas(64) std::atomic<uint32_t> changes_{0};  // what a waiting end sleeps on
+  std::atomic<uint32_t> state_{kOpen};
 };
 
 }  // namespace l3c::runtime

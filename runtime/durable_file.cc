@@ -45,7 +45,7 @@ absl::StatusOr<std::string> WriteDurably(const std::string& path, std::span<cons
     while (!part.empty()) {
       const ssize_t written = write(file.fd(), part.data(), part.size());
       if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return Failed(path, "write");
+      if (written <= 0) return Failed(path, "write");
       part = part.subspan(static_cast<size_t>(written));
     }
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/message.h"
+#include "runtime/short_slices.h"
 
 namespace l3c::runtime {
 namespace {
@@ -32,9 +33,10 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Make(Parts parts, const Regions&
 absl::Status Engine::Bind(const Regions& regions) {
   const l0::Plan& plan = p_.plan;
   streams_.resize(plan.streams.size());
-  Regions given = regions;
+  absl::StatusOr<RegionMemory> memory = RegionMemory::Make(p_.unit, regions, p_.signals);
+  if (!memory.ok()) return memory.status();
+  regions_.emplace(*std::move(memory));
   for (const l0::Region& region : p_.unit.regions) {
-    words_.push_back(l0::InitialWords(region));
     region_stream_.push_back(0);
     for (size_t s = 0; s < plan.streams.size(); ++s) {
       if (plan.streams[s].name == region.stream) region_stream_.back() = static_cast<uint32_t>(s);
@@ -45,19 +47,6 @@ absl::Status Engine::Bind(const Regions& regions) {
     } else if (region.access == l0::RegionAccess::kCompletion) {
       stream.completions = std::make_unique<DescriptorQueue>(region.size);
     }
-    auto found = given.find(region.name);
-    if (found == given.end() || region.access != l0::RegionAccess::kReadWrite) continue;
-    if (found->second.size() != words_.back().size()) {
-      return absl::FailedPreconditionError(
-          Message("the checkpoint's region '", region.name, "' has another size than the plan's"));
-    }
-    words_.back() = found->second;
-  }
-  for (size_t r = 0; r < words_.size(); ++r) {
-    const l0::Region& region = p_.unit.regions[r];
-    static_assert(sizeof(p_.signals) == sizeof(int64_t));
-    bytes_.push_back(l0::IsSignals(region) ? std::as_writable_bytes(std::span(&p_.signals, 1))
-                                           : std::as_writable_bytes(std::span(words_[r])));
   }
   for (const l0::Token& token : plan.tokens) {
     tokens_.push_back(std::make_unique<Semaphore>(token.initial));
@@ -87,6 +76,7 @@ absl::Status Engine::Bind(const Regions& regions) {
 
 absl::Status Engine::Run() {
   begin_ = Clock::now();
+  if (p_.timeline != nullptr) p_.timeline->Begin(streams_.size(), begin_);
   std::vector<std::thread> threads;
   try {
     for (size_t s = 0; s < streams_.size(); ++s) {
@@ -96,7 +86,7 @@ absl::Status Engine::Run() {
   } catch (const std::system_error& error) {
     Fail(absl::ResourceExhaustedError(Message("cannot start a stream's thread: ", error.what())));
   }
-  const l0::ControlOutcome outcome = l0::RunControl(p_.unit, bytes_, *this);
+  const l0::ControlOutcome outcome = l0::RunControl(p_.unit, regions_->bytes(), *this);
   stopped_ = outcome.stop_seen;
   if (outcome.end == l0::ControlEnd::kOutOfBounds || outcome.end == l0::ControlEnd::kIdle) {
     Fail(absl::InternalError(
@@ -135,71 +125,88 @@ void Engine::Fail(absl::Status status) {
 
 void Engine::RunStream(l0::StreamId id) {
   StreamState& stream = streams_[id];
+  if (p_.plan.streams[id].kind == l0::StreamKind::kLoader) UseShortSlices();
   while (const std::optional<int64_t> descriptor = stream.queue->Pop()) {
     const auto sequence =
-        static_cast<size_t>(*descriptor & ((int64_t{1} << l0::kSequenceBits) - 1));
+        static_cast<l0::SequenceId>(*descriptor & ((int64_t{1} << l0::kSequenceBits) - 1));
     const int64_t argument = *descriptor >> l0::kSequenceBits;
     const Time begin = Clock::now();
     const double waited = stream.waiting;
-    if (!RunSequence(stream, p_.plan.sequences[sequence], argument, *descriptor)) return;
+    if (!RunSequence(id, sequence, argument, *descriptor)) return;
     const double spent = Seconds(Clock::now() - begin);
     stream.busy += spent - (stream.waiting - waited);
     if (other_sequence_[sequence]) stream.other += spent;
   }
 }
 
-bool Engine::RunSequence(StreamState& stream, const l0::Sequence& sequence, int64_t argument,
+bool Engine::RunSequence(l0::StreamId id, l0::SequenceId sequence, int64_t argument,
                          int64_t descriptor) {
-  const auto& launches = launches_[static_cast<size_t>(&sequence - p_.plan.sequences.data())];
-  for (size_t c = 0; c < sequence.commands.size(); ++c) {
-    const l0::Command& command = sequence.commands[c];
-    switch (command.kind) {
-      case CommandKind::kLaunch:
-        p_.team.Run(launches[c].function, launches[c].params.data(), launches[c].blocks);
-        break;
-      case CommandKind::kLoad:
-        RunLoad(command, argument);
-        break;
-      case CommandKind::kCopy:
-        std::memcpy(p_.memory.Address(command.args[1]), p_.memory.Address(command.args[0]),
-                    static_cast<size_t>(p_.plan.buffers[command.args[0]].size));
-        break;
-      case CommandKind::kWait: {
-        const Time begin = Clock::now();
-        if (!tokens_[command.token]->Wait()) return false;
-        stream.waiting += Seconds(Clock::now() - begin);
-        break;
-      }
-      case CommandKind::kSignal:
-        tokens_[command.token]->Signal();
-        break;
-      case CommandKind::kReport:
-        RunReport(command, argument);
-        break;
-      case CommandKind::kPublish:
-        RunPublish(command, argument);
-        break;
-      case CommandKind::kCheckpoint:
-        if (absl::Status s = RunCheckpoint(); !s.ok()) {
-          Fail(std::move(s));
-          return false;
-        }
-        break;
-      case CommandKind::kComplete:
-        if (!stream.completions->Push(descriptor)) return false;
-        break;
+  const std::vector<l0::Command>& commands = p_.plan.sequences[sequence].commands;
+  for (size_t c = 0; c < commands.size(); ++c) {
+    const BoundLaunch& launch = launches_[sequence][c];
+    if (p_.timeline == nullptr) {
+      if (!RunCommand(streams_[id], commands[c], launch, argument, descriptor)) return false;
+      continue;
     }
+    const Time begin = Clock::now();
+    if (!RunCommand(streams_[id], commands[c], launch, argument, descriptor)) return false;
+    p_.timeline->Add(id, begin, Clock::now(), sequence, c, argument);
   }
   return true;
 }
 
-void Engine::RunLoad(const l0::Command& command, int64_t argument) {
+bool Engine::RunCommand(StreamState& stream, const l0::Command& command, const BoundLaunch& launch,
+                        int64_t argument, int64_t descriptor) {
+  switch (command.kind) {
+    case CommandKind::kLaunch:
+      p_.team.Run(launch.function, launch.params.data(), launch.blocks);
+      break;
+    case CommandKind::kLoad:
+      if (absl::Status s = RunLoad(command, argument); !s.ok()) {
+        Fail(std::move(s));
+        return false;
+      }
+      break;
+    case CommandKind::kCopy:
+      std::memcpy(p_.memory.Address(command.args[1]), p_.memory.Address(command.args[0]),
+                  static_cast<size_t>(p_.plan.buffers[command.args[0]].size));
+      break;
+    case CommandKind::kWait: {
+      const Time begin = Clock::now();
+      if (!tokens_[command.token]->Wait()) return false;
+      stream.waiting += Seconds(Clock::now() - begin);
+      break;
+    }
+    case CommandKind::kSignal:
+      tokens_[command.token]->Signal();
+      break;
+    case CommandKind::kReport:
+      RunReport(command, argument);
+      break;
+    case CommandKind::kPublish:
+      RunPublish(command, argument);
+      break;
+    case CommandKind::kCheckpoint:
+      if (absl::Status s = RunCheckpoint(); !s.ok()) {
+        Fail(std::move(s));
+        return false;
+      }
+      break;
+    case CommandKind::kComplete:
+      return stream.completions->Push(descriptor);
+  }
+  return true;
+}
+
+absl::Status Engine::RunLoad(const l0::Command& command, int64_t argument) {
   Batches& batches = *p_.batches[command.sampler];
   const l0::Sampler& sampler = p_.plan.samplers[command.sampler];
   const l0::DataSource& source = p_.plan.sources[sampler.source];
   for (const auto& [name, buffer] : command.fields) {
     for (size_t f = 0; f < source.fields.size(); ++f) {
-      if (source.fields[f].field == name) batches.Fill(argument, f, p_.memory.Address(buffer));
+      if (source.fields[f].field != name) continue;
+      absl::Status status = batches.Fill(argument, f, p_.memory.Address(buffer));
+      if (!status.ok()) return status;
     }
   }
   for (l0::BufferId mask : command.mask) {
@@ -208,6 +215,7 @@ void Engine::RunLoad(const l0::Command& command, int64_t argument) {
   }
   std::lock_guard lock(events_);
   loaded_rows_[sampler.split].push_back(batches.Rows(argument));
+  return absl::OkStatus();
 }
 
 void Engine::RunReport(const l0::Command& command, int64_t argument) {
@@ -266,21 +274,8 @@ void Engine::RunPublish(const l0::Command& command, int64_t argument) {
   p_.sink.OnPeriod(period);
 }
 
-Engine::Regions Engine::SnapshotRegions() {
-  Regions regions;
-  for (size_t r = 0; r < words_.size(); ++r) {
-    const l0::Region& region = p_.unit.regions[r];
-    if (region.access != l0::RegionAccess::kReadWrite) continue;
-    std::vector<int64_t>& copy = regions[region.name];
-    for (int64_t& word : words_[r]) {
-      copy.push_back(std::atomic_ref<int64_t>(word).load(std::memory_order_relaxed));
-    }
-  }
-  return regions;
-}
-
 absl::Status Engine::RunCheckpoint() {
-  const Regions regions = SnapshotRegions();
+  const Regions regions = regions_->Snapshot();
   std::lock_guard lock(events_);
   return p_.save(regions);
 }

@@ -27,15 +27,17 @@
 #include "runtime/kernel_table.h"
 #include "runtime/memory.h"
 #include "runtime/metrics.h"
+#include "runtime/region_memory.h"
 #include "runtime/semaphore.h"
 #include "runtime/session.h"
+#include "runtime/timeline.h"
 #include "runtime/worker_team.h"
 
 namespace l3c::runtime {
 
 class Engine : private l0::ControlHost {
  public:
-  using Regions = std::map<std::string, std::vector<int64_t>>;
+  using Regions = RegionMemory::Words;
   // Called by a `checkpoint` command with the unit's read-write regions.
   using Save = std::function<absl::Status(const Regions& regions)>;
 
@@ -50,6 +52,7 @@ class Engine : private l0::ControlHost {
     EventSink& sink;
     std::atomic<int64_t>& signals;  // the host's region `signals`
     Save save;
+    Timeline* timeline = nullptr;  // may be null
   };
 
   // `regions` replaces initial words of read-write regions (those of a checkpoint).
@@ -90,20 +93,19 @@ class Engine : private l0::ControlHost {
 
   void RunStream(l0::StreamId id);
   // False when the run is over.
-  bool RunSequence(StreamState& stream, const l0::Sequence& sequence, int64_t argument,
-                   int64_t descriptor);
-  void RunLoad(const l0::Command& command, int64_t argument);
+  bool RunSequence(l0::StreamId id, l0::SequenceId sequence, int64_t argument, int64_t descriptor);
+  bool RunCommand(StreamState& stream, const l0::Command& command, const BoundLaunch& launch,
+                  int64_t argument, int64_t descriptor);
+  absl::Status RunLoad(const l0::Command& command, int64_t argument);
   void RunReport(const l0::Command& command, int64_t argument);
   void RunPublish(const l0::Command& command, int64_t argument);
   absl::Status RunCheckpoint();
   void TellProgress(const std::string& split, Time now);
 
   void Fail(absl::Status status);
-  Regions SnapshotRegions();
 
   Parts p_;
-  std::vector<std::vector<int64_t>> words_;  // of each region
-  std::vector<l0::RegionBytes> bytes_;       // the same memory, or the host's signals
+  std::optional<RegionMemory> regions_;
   std::vector<l0::StreamId> region_stream_;  // queues: the stream at the other end
   std::vector<StreamState> streams_;
   std::vector<std::unique_ptr<Semaphore>> tokens_;

@@ -23,7 +23,11 @@ int64_t ReadFigure(const char* path) {
   return value;
 }
 
-// What may still be allocated, by the kernel's own estimate and the control group's limit.
+// Larger pools are worth huge pages: fewer TLB misses in a stride over a weight matrix.
+constexpr size_t kHugePageThreshold = size_t{4} << 20;
+
+}  // namespace
+
 int64_t AvailableBytes() {
   int64_t available = std::numeric_limits<int64_t>::max();
   std::ifstream file("/proc/meminfo");
@@ -40,11 +44,6 @@ int64_t AvailableBytes() {
   }
   return available;
 }
-
-// Larger pools are worth huge pages: fewer TLB misses in a stride over a weight matrix.
-constexpr size_t kHugePageThreshold = size_t{4} << 20;
-
-}  // namespace
 
 absl::StatusOr<Memory> Memory::Allocate(const l0::Plan& plan) {
   double wanted = 0;

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "layers/l0/plan.h"
 
 namespace l3c::runtime {
+
+// What may still be allocated, by the kernel's own estimate and the control group's limit.
+int64_t AvailableBytes();
 
 class Memory {
  public:

@@ -27,6 +27,8 @@ absl::StatusOr<RegularFile> RegularFile::Open(const std::string& path) {
                                               : S_ISFIFO(status.st_mode) ? "pipe"
                                                                          : "device or socket"));
   }
+  // To io_uring the flag would mean not to wait for the disk either.
+  fcntl(file.fd_, F_SETFL, fcntl(file.fd_, F_GETFL) & ~O_NONBLOCK);
   return file;
 }
 

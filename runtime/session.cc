@@ -42,6 +42,7 @@ int UsableCpus() {
 
 // Splits in memory, and the samplers that read them.
 struct Data {
+  std::unique_ptr<FileReader> reader;
   std::vector<std::unique_ptr<SplitData>> splits;
   std::vector<std::unique_ptr<Batches>> batches;  // by SamplerId
 };
@@ -56,6 +57,9 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
     }
   }
   Data data;
+  absl::StatusOr<std::unique_ptr<FileReader>> reader = FileReader::Create(options.reader);
+  if (!reader.ok()) return reader.status();
+  data.reader = *std::move(reader);
   data.batches.resize(plan.samplers.size());
   std::map<std::tuple<uint32_t, int64_t, std::string>, const SplitData*> read;
   for (l0::SamplerId id : used) {
@@ -74,9 +78,9 @@ absl::StatusOr<Data> OpenData(const l0::Plan& plan, const l0::ControlUnit& unit,
       const SplitData*& known = read[{sampler.source, sampler.window, sampler.split}];
       if (known == nullptr) {
         auto folder = options.data.find(source.name);
-        absl::StatusOr<SplitData> loaded =
-            ReadSplit(AsStored(sampler, source),
-                      folder == options.data.end() ? source.path : folder->second, sampler.split);
+        absl::StatusOr<SplitData> loaded = ReadSplit(
+            AsStored(sampler, source), folder == options.data.end() ? source.path : folder->second,
+            sampler.split, {data.reader.get(), options.resident_bytes});
         if (!loaded.ok()) return loaded.status();
         data.splits.push_back(std::make_unique<SplitData>(*std::move(loaded)));
         known = data.splits.back().get();
@@ -141,8 +145,9 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
   std::string resumed;
   if (!options.checkpoint.empty()) {
     absl::StatusOr<std::string> found = FindCheckpoint(options.checkpoint);
-    if (!found.ok()) return found.status();
-    resumed = *std::move(found);
+    const bool nothing_yet = training && options.or_from_start && absl::IsNotFound(found.status());
+    if (!found.ok() && !nothing_yet) return found.status();
+    if (found.ok()) resumed = *std::move(found);
   }
   std::optional<FolderLock> lock;
   std::optional<CheckpointWriter> writer;
@@ -188,9 +193,10 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
   };
 
   WorkerTeam team(options.threads > 0 ? options.threads : UsableCpus());
-  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Make(
-      {plan, unit, *memory, kernels, team, data->batches, metrics, sink, stop_requested, save},
-      regions);
+  absl::StatusOr<std::unique_ptr<Engine>> engine =
+      Engine::Make({plan, unit, *memory, kernels, team, data->batches, metrics, sink,
+                    stop_requested, save, options.timeline},
+                   regions);
   if (!engine.ok()) return engine.status();
   const absl::Status status = (*engine)->Run();
   stop_requested.store(0);

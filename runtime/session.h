@@ -11,11 +11,12 @@
 // The plan must have passed l0::VerifyPlan. What can still fail is the world outside: memory,
 // files, folders, data that is not what the plan says. Each failure is a status whose message names
 // the file or resource and the values; nothing has been trained by then, except when a checkpoint
-// cannot be written.
+// cannot be written or a file of data that is read by the batch fails. The checkpoint before stays.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@
 #include "absl/status/statusor.h"
 #include "layers/l0/plan.h"
 #include "runtime/events.h"
+#include "runtime/file_reader.h"
 #include "runtime/kernel_table.h"
+#include "runtime/timeline.h"
 
 namespace l3c::runtime {
 
@@ -31,11 +34,18 @@ struct RunOptions {
   int threads = 0;                          // workers that share a kernel; 0: one a CPU
   std::map<std::string, std::string> data;  // source name → folder, in place of the plan's path
   bool synthetic = false;                   // random data of the declared domains, no files
-  std::string output;                       // folder for checkpoints; "": none are written
+  FileReader::Kind reader = FileReader::Kind::kAuto;
+  // That a split of the data may take in memory; see data_set.h. Nothing: a quarter of what is
+  // available.
+  std::optional<int64_t> resident_bytes;
+  Timeline* timeline = nullptr;  // filled in by the run; may be null
+  std::string output;            // folder for checkpoints; "": none are written
   int keep_checkpoints = 2;
   // Train: continue from this checkpoint. Evaluate: the weights. A checkpoint's folder, or a folder
   // that holds `checkpoints/` (then its newest sound one is taken).
   std::string checkpoint;
+  // Train: where `checkpoint` is a run's folder without one, begin at the beginning.
+  bool or_from_start = false;
 };
 
 struct StreamUse {

@@ -7,7 +7,7 @@ L3C_PACKAGES=(
   g++ cmake ninja-build ccache mold python3
   llvm-22-dev libzstd-dev zlib1g-dev
   libabsl-dev libgmp-dev nlohmann-json3-dev libcli11-dev libhwloc-dev libssl-dev libgtest-dev
-  coinor-libcbc-dev pkg-config
+  coinor-libcbc-dev pkg-config liburing-dev libpng-dev libjpeg62-turbo-dev
 )
 
 say() { printf '\n== %s\n' "$*"; }

@@ -6,14 +6,13 @@
 #include <numeric>
 #include <utility>
 
+#include "egraph/extract/cost.h"
 #include "egraph/extract/implications.h"
 #include "egraph/extract/term_costs.h"
 
 namespace l3c::egraph {
 namespace {
 
-constexpr uint32_t kNone = ChoiceProblem::kNone;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // A class whose single e-node has more children than this is not written into its users.
 constexpr size_t kMaxInlinedChildren = 2;
 

@@ -17,6 +17,8 @@
 
 namespace l3c::egraph {
 
+inline constexpr uint32_t kNone = 0xffffffffu;  // no node, no class
+
 struct ChoiceNode {
   uint32_t cls = 0;
   double cost = 0;
@@ -26,8 +28,6 @@ struct ChoiceNode {
 };
 
 struct ChoiceProblem {
-  static constexpr uint32_t kNone = 0xffffffffu;
-
   std::vector<ChoiceNode> nodes;
   std::vector<std::vector<uint32_t>> class_nodes;  // by class, ascending; the dead are taken out
   std::vector<uint8_t> required;                   // by class

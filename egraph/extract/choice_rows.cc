@@ -8,11 +8,11 @@
 #include <tuple>
 #include <utility>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 namespace {
 
-constexpr uint32_t kNone = ChoiceProblem::kNone;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kMaxCutsAtOnce = 500;
 constexpr double kMinViolation = 1e-3;
 

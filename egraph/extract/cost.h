@@ -23,6 +23,7 @@ enum class Evidence : uint8_t { kMeasured, kInterpolated, kExtrapolated, kAnalyt
 std::string_view EvidenceName(Evidence evidence);  // "measured", …
 
 inline constexpr size_t kMaxCostComponents = 8;
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();  // forbidden
 
 struct CostComponent {
   std::string name;  // "time", "bytes", …
@@ -63,9 +64,6 @@ struct CostVector {
     }
     return *this;
   }
-
- private:
-  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
 };
 
 // Weight of each component, ≥ 0.

@@ -4,10 +4,10 @@
 #include <limits>
 #include <utility>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Sums of the same prices in another order differ in the last bits; that is no improvement.
 bool Less(double a, double b) { return b < kInfinity ? a < b - 1e-12 * b : a < b; }

@@ -7,13 +7,11 @@
 #include <utility>
 
 #include "egraph/extract/choice_problem.h"
+#include "egraph/extract/cost.h"
 #include "egraph/extract/part_solver.h"
 
 namespace l3c::egraph {
 namespace {
-
-constexpr uint32_t kNone = ChoiceProblem::kNone;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Frequencies by levels: each class stands once for every frequency that it may be needed at, most
 // frequent first, and the rarer one can be had from the more frequent one for nothing.

@@ -3,16 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "egraph/extract/cost.h"
 #include "egraph/extract/dag.h"
 #include "egraph/extract/plain.h"
 
 namespace l3c::egraph {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 Extractor::Extractor(const EGraphView& view, const CostModel& costs, const Objective& objective)
     : view_(&view), users_(view) {
   vectors_.reserve(view.node_count());

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <utility>
 
+#include "egraph/extract/choice_problem.h"
+#include "egraph/extract/cost.h"
 #include "egraph/extract/term_costs.h"
 
 namespace l3c::egraph {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Of a single kick, so that no one of them takes everything.
 constexpr uint64_t kMaxKickWork = 50'000;
 // Of a descent, between looks at the clock.

@@ -47,11 +47,10 @@ class LocalSearch {
   bool valid() const { return valid_; }
   double total() const { return total_; }
   uint64_t work() const { return work_; }
-  // By class: the e-node taken, ChoiceProblem::kNone where it is not reached.
+  // By class: the e-node taken, kNone where it is not reached.
   std::vector<uint32_t> Choice() const;
 
  private:
-  static constexpr uint32_t kNone = ChoiceProblem::kNone;
   struct Change {
     uint32_t cls;
     uint32_t what;  // kMore, kLess, or the e-node before

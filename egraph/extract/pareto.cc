@@ -4,10 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Classes below `root`, children first, through the e-nodes that `usable` admits; nothing when one
 // of them reaches itself.

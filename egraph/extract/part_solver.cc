@@ -7,15 +7,15 @@
 #include <memory>
 #include <set>
 
+#include "egraph/extract/choice_problem.h"
 #include "egraph/extract/choice_rows.h"
+#include "egraph/extract/cost.h"
 #include "egraph/extract/linear_solver.h"
 #include "egraph/extract/local_search.h"
 
 namespace l3c::egraph {
 namespace {
 
-constexpr uint32_t kNone = ChoiceProblem::kNone;
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kTolerance = ChoiceRows::kTolerance;
 constexpr int kMaxRelaxations = 200;
 // Of those, the ones that look for path cuts, and the e-nodes looked at by each. They end where so

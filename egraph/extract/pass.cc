@@ -3,13 +3,9 @@
 #include <algorithm>
 #include <limits>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 UserIndex::UserIndex(const NodeGraph& view) {
   const auto nodes = static_cast<uint32_t>(view.node_count());
   distinct_.assign(nodes, 0);

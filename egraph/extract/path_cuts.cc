@@ -4,10 +4,11 @@
 #include <bit>
 #include <limits>
 
+#include "egraph/extract/cost.h"
+
 namespace l3c::egraph {
 namespace {
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNothing = 1e-7;
 constexpr double kMinViolation = 0.01;
 constexpr size_t kMaxCuts = 200;

@@ -35,7 +35,6 @@ class PathCuts {
                               const TimeLimit& time);
 
  private:
-  static constexpr uint32_t kNone = ChoiceProblem::kNone;
   // An e-node with a value. Flow comes to it from its class, or from outside where it is a source.
   struct Arc {
     uint32_t node;

@@ -112,12 +112,12 @@ PlainExtraction PlainGreedyDag(const NodeGraph& graph, std::span<const double> p
     work += search.work();
     const std::vector<uint32_t> own = search.Choice();
     for (uint32_t c = 0; c < own.size(); ++c) {
-      if (own[c] != ChoiceProblem::kNone) choice[part.classes[c]] = part.nodes[own[c]];
+      if (own[c] != kNone) choice[part.classes[c]] = part.nodes[own[c]];
     }
   }
   std::vector<ENodeRef> nodes(graph.class_count());
   for (uint32_t c = 0; c < nodes.size(); ++c) {
-    if (choice[c] != ChoiceProblem::kNone) nodes[c] = ENodeRef{choice[c]};
+    if (choice[c] != kNone) nodes[c] = ENodeRef{choice[c]};
   }
   PlainExtraction found = MeasureChoice(graph, prices, roots, nodes);
   PlainExtraction& best = found.feasible && found.dag_cost <= tree.dag_cost ? found : tree;

@@ -8,7 +8,6 @@
 namespace l3c::egraph {
 namespace {
 
-constexpr uint32_t kNone = ChoiceProblem::kNone;
 constexpr double kLargest = std::numeric_limits<double>::max();
 
 }  // namespace

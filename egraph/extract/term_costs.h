@@ -21,7 +21,7 @@ struct TermCosts {
 
   // By class. Sums stop at the largest number; infinite where there is no term.
   std::vector<double> cost;
-  // By class: the e-node of that term, ChoiceProblem::kNone where there is none. Taken together
+  // By class: the e-node of that term, kNone where there is none. Taken together
   // they never run in a cycle.
   std::vector<uint32_t> node;
 };

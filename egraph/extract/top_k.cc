@@ -4,15 +4,10 @@
 #include <limits>
 #include <set>
 
+#include "egraph/extract/cost.h"
 #include "egraph/extract/pass.h"
 
 namespace l3c::egraph {
-namespace {
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-
-}  // namespace
-
 // Candidates wait in one heap for the whole graph. A candidate is an e-node with a rank for each
 // child: which of the child's terms it takes. Its successors raise one rank, at the last position
 // that is not zero or behind it, so that each combination comes up once and shares what is before

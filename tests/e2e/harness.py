@@ -1,5 +1,6 @@
 """What the end-to-end tests share: running l3c, scratch folders, small data sets."""
 
+import atexit
 import gzip
 import json
 import os
@@ -10,6 +11,11 @@ import struct
 import subprocess
 import tempfile
 import unittest
+
+# A cache of the test's own: neither the user's nor left behind.
+if "XDG_CACHE_HOME" not in os.environ:
+    os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="l3c-test-cache-")
+    atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 L3C = os.environ.get("L3C", str(ROOT / "build/release/bin/l3c"))

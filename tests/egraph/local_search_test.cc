@@ -43,7 +43,7 @@ TEST(LocalSearch, TheTotalIsThatOfTheChoice) {
       EXPECT_LE(search.total(), before + 1e-6) << seed;
       std::vector<ENodeRef> choice;
       for (uint32_t n : search.Choice()) {
-        choice.push_back(n == ChoiceProblem::kNone ? ENodeRef{} : ENodeRef{n});
+        choice.push_back(n == kNone ? ENodeRef{} : ENodeRef{n});
       }
       // Feasible means acyclic.
       const PlainExtraction x =

@@ -13,7 +13,9 @@
 #include "runtime/checkpoint.h"
 #include "runtime/folder_lock.h"
 #include "runtime/interpreter_kernels.h"
+#include "runtime/region_memory.h"
 #include "runtime/safetensors.h"
+#include "runtime/timeline.h"
 #include "tests/runtime/linear_plan.h"
 #include "tests/runtime/temp_folder.h"
 
@@ -155,7 +157,7 @@ TEST_F(SessionTest, TrainsToTheReferenceNumbers) {
 
 TEST_F(SessionTest, ThreadsAndDepthDoNotShow) {
   const RunResult first = RunOk(Plan(), {});
-  for (int depth : {1, 2, 3, 5}) {
+  for (int depth : {1, 2, 3, 4, 5}) {
     LinearOptions shape;
     shape.depth = depth;
     const l0::Plan plan = Plan(shape);
@@ -438,6 +440,135 @@ TEST_F(SessionTest, RefusesWhatIsNoCheckpoint) {
   RunOptions options;
   options.checkpoint = empty.path();
   EXPECT_NE(RunBad(Plan(), options).message().find("no checkpoint"), absl::string_view::npos);
+}
+
+// Killed before its first checkpoint, a run has nothing to go on from but its beginning.
+TEST_F(SessionTest, BeginsAnewWhereThereIsNoCheckpoint) {
+  TempFolder out;
+  RunOptions options;
+  options.output = out.path();
+  options.checkpoint = out.path();
+  options.or_from_start = true;
+  const l0::Plan plan = Plan();
+  ExpectSame(RunOk(plan, options), RunOk(plan));
+}
+
+// Where folders cannot be exchanged, what is replaced stands aside for a moment; a crash then must
+// not make the run forget it.
+TEST_F(SessionTest, FindsACheckpointThatWasBeingReplaced) {
+  TempFolder out;
+  RunOptions options;
+  options.output = out.path();
+  const l0::Plan plan = Plan();
+  const RunResult whole = RunOk(plan, options);
+  const std::string folder = out / "checkpoints";
+  std::filesystem::rename(folder + "/step-000000015", folder + "/.replaced-step-000000015");
+  std::filesystem::remove_all(folder + "/step-000000012");
+  options.checkpoint = out.path();
+  Recorder recorder;
+  ExpectSame(RunOk(plan, options, recorder), whole);
+  EXPECT_TRUE(recorder.reports.empty());
+}
+
+// A file of data that goes away in the middle of an epoch ends the run with its name; what was
+// saved stays, and with the file back the run ends as if nothing had been.
+TEST_F(SessionTest, AFileThatFailsInMidEpochLosesNothing) {
+  for (FileReader::Kind kind : {FileReader::Kind::kPortable, FileReader::Kind::kAuto}) {
+    TempFolder data, out;
+    std::string elements;
+    for (const auto& row : testing::MakeLinearData("train").x) {
+      elements.append(reinterpret_cast<const char*>(row.data()), row.size() * sizeof(float));
+    }
+    testing::WriteLinearData(data.path());
+    std::filesystem::remove(data / "train.x.csv");
+    data.Write("train.x.raw", elements);
+    const l0::Plan plan = Plan();
+    const RunResult whole = RunOk(plan);
+    struct Saboteur : Recorder {
+      std::string file;
+      void OnReport(const Report& report) override {
+        Recorder::OnReport(report);
+        if (report.split == "train" && report.argument == 7) {
+          std::filesystem::resize_file(file, 20);
+        }
+      }
+    } saboteur;
+    saboteur.file = data / "train.x.raw";
+    RunOptions options;
+    options.output = out.path();
+    options.data["points"] = data.path();
+    options.reader = kind;
+    options.resident_bytes = 0;
+    InterpreterKernels kernels(plan);
+    const absl::Status status = Train(plan, kernels, options, saboteur).status();
+    EXPECT_NE(status.message().find("train.x.raw: has become shorter"), absl::string_view::npos)
+        << status;
+    ASSERT_FALSE(saboteur.checkpoints.empty());
+    data.Write("train.x.raw", elements);
+    options.checkpoint = out.path();
+    ExpectSame(RunOk(plan, options), whole);
+  }
+}
+
+TEST_F(SessionTest, ATimelineShowsEveryCommand) {
+  Timeline timeline;
+  RunOptions options;
+  options.timeline = &timeline;
+  const l0::Plan plan = Plan();
+  ExpectSame(RunOk(plan, options), RunOk(plan));
+  EXPECT_EQ(timeline.dropped(), 0);
+  int64_t trained = 0, loaded = 0;
+  for (l0::StreamId s = 0; s < timeline.streams(); ++s) {
+    int64_t end = 0;
+    for (const TimelineSpan& span : timeline.Spans(s)) {
+      EXPECT_LE(end, span.begin);  // a stream does one thing after another
+      EXPECT_LE(span.begin, span.end);
+      end = span.end;
+      const l0::Sequence& sequence = plan.sequences[span.sequence];
+      EXPECT_EQ(sequence.stream, s);
+      const l0::CommandKind kind = sequence.commands[span.command].kind;
+      if (kind == l0::CommandKind::kLoad) ++loaded;
+      if (kind == l0::CommandKind::kReport) ++trained;
+    }
+  }
+  EXPECT_EQ(loaded, 15 + 5 * 2);  // batches of training and of five evaluations
+  EXPECT_EQ(trained, loaded);
+  Timeline small(1024);
+  options.timeline = &small;
+  LinearOptions longer;
+  longer.steps = 300;
+  RunOk(Plan(longer), options);
+  EXPECT_GT(small.dropped(), 0);
+}
+
+// What a unit may only read cannot be written, whatever the code that runs it does.
+TEST(RegionMemoryDeathTest, PagesHaveTheRightsOfTheirRegions) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  l0::ControlUnit unit;
+  l0::Region limits, cursor, signals;
+  limits.name = "limits";
+  limits.size = 16;
+  limits.values = {7, 8};
+  cursor.name = "cursor";
+  cursor.access = l0::RegionAccess::kReadWrite;
+  cursor.size = 16;
+  cursor.values = {1};
+  signals.name = "signals";
+  signals.size = 8;
+  unit.regions = {limits, cursor, signals};
+  std::atomic<int64_t> host{5};
+  auto memory = RegionMemory::Make(unit, {}, host);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  auto word = [&](size_t region, size_t at) {
+    return reinterpret_cast<int64_t*>(memory->bytes()[region].data()) + at;
+  };
+  EXPECT_EQ(*word(0, 1), 8);
+  EXPECT_EQ(*word(2, 0), 5);
+  *word(1, 1) = 3;
+  EXPECT_EQ(memory->Snapshot(), (RegionMemory::Words{{"cursor", {1, 3}}}));
+  EXPECT_DEATH(*word(0, 0) = 1, "");
+  EXPECT_EQ(RegionMemory::Make(unit, {{"cursor", {1}}}, host).status().code(),
+            absl::StatusCode::kFailedPrecondition);
 }
 
 TEST_F(SessionTest, RefusesAnOutputThatCannotBeWritten) {

@@ -1,7 +1,11 @@
 // Queues, semaphores and the worker team under load.
+#include <atomic>
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "gtest/gtest.h"
+#include "runtime/block_pool.h"
 #include "runtime/descriptor_queue.h"
 #include "runtime/semaphore.h"
 #include "runtime/worker_team.h"
@@ -29,6 +33,65 @@ TEST(DescriptorQueue, CancelWakesBothEnds) {
   empty.Cancel();
   pusher.join();
   popper.join();
+}
+
+TEST(DescriptorQueue, HoldsNoMoreThanItsCapacity) {
+  for (int64_t capacity : {1, 2, 3, 5}) {
+    DescriptorQueue queue(capacity);
+    std::atomic<int64_t> pushed = 0;
+    std::thread producer([&] {
+      for (int64_t i = 0; i < 3000; ++i) {
+        ASSERT_TRUE(queue.Push(i));
+        pushed = i + 1;
+      }
+      queue.Finish();
+    });
+    for (int64_t i = 0; i < 3000; ++i) {
+      ASSERT_LE(pushed, i + capacity);
+      ASSERT_EQ(queue.Pop(), i);
+    }
+    EXPECT_EQ(queue.Pop(), std::nullopt);
+    producer.join();
+  }
+}
+
+TEST(DescriptorQueue, FinishWakesTheOneWhoWaits) {
+  DescriptorQueue queue(2);
+  std::thread popper([&] { EXPECT_EQ(queue.Pop(), std::nullopt); });
+  queue.Finish();
+  popper.join();
+}
+
+// Each thread writes to what it has taken: two owners of a block show, here and to the sanitizer.
+TEST(BlockPool, GivesABlockToOneAtATime) {
+  constexpr uint32_t kBlocks = 5;
+  BlockPool pool(sizeof(int64_t), kBlocks);
+  std::vector<std::thread> threads;
+  std::atomic<int64_t> taken = 0;
+  for (int64_t id = 1; id <= 4; ++id) {
+    threads.emplace_back([&, id] {
+      std::vector<std::byte*> mine;
+      for (int i = 0; i < 4000; ++i) {
+        if (std::byte* block = pool.Take()) {
+          *reinterpret_cast<int64_t*>(block) = id;
+          mine.push_back(block);
+          ++taken;
+        }
+        if (mine.size() == 2 || (i % 3 == 0 && !mine.empty())) {
+          ASSERT_EQ(*reinterpret_cast<int64_t*>(mine.back()), id);
+          pool.Give(mine.back());
+          mine.pop_back();
+        }
+      }
+      for (std::byte* block : mine) pool.Give(block);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_GT(taken, 4000);
+  // All of them are back, each once.
+  std::set<std::byte*> all;
+  while (std::byte* block = pool.Take()) all.insert(block);
+  EXPECT_EQ(all.size(), kBlocks);
 }
 
 TEST(Semaphore, PassesDataBetweenThreads) {

@@ -14,5 +14,6 @@ int EGraphRun(const Options& options);
 int EGraphExtract(const Options& options);
 int Rules(const Options& options);
 int RulesCheck(const Options& options);
+int Cache(const Options& options);
 
 }  // namespace l3c::tools

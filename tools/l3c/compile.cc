@@ -23,6 +23,7 @@
 #include "layers/l3/verify.h"
 #include "layers/support/units.h"
 #include "runtime/data_set.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/overrides.h"
@@ -113,10 +114,12 @@ absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t 
     }
     source.fields.push_back(std::move(field));
   }
-  absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train");
+  // Where a header says how many there are, it is taken at its word.
+  const runtime::DataOptions counting = {nullptr, 0};
+  absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train", counting);
   if (!train.ok()) return train.status();
   rows["train"] = train->samples;
-  if (const auto test = runtime::ReadSplit(source, folder, "test"); test.ok()) {
+  if (const auto test = runtime::ReadSplit(source, folder, "test", counting); test.ok()) {
     rows["test"] = test->samples;
   }
   return absl::OkStatus();
@@ -288,6 +291,8 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   planning.search.mode = search::Mode::kGreedy;
   planning.search.rules = rules_;
   planning.numerics = *egraph::ParseNumerics(options_.numerics);
+  planning.cache = OpenCache(options_.cache);
+  planning.cache_kind = "estimate";
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));
   support::Diagnostics unread;
   const auto planned = l0::lower::Lower(placed.best(), costs, planning, unread);
@@ -316,6 +321,7 @@ bool Compilation::LowerPlacement() {
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
   lowering.memory = options_.memory;
+  lowering.cache = OpenCache(options_.cache);
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
   search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));

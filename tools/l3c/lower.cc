@@ -2,6 +2,7 @@
 
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/files.h"
 
 namespace l3c::tools {
@@ -13,6 +14,7 @@ int Lower(const Options& options) {
     for (const search::Explanation& explanation : compilation.explanations()) {
       std::cerr << search::RenderExplanation(explanation) << "\n";
     }
+    if (const DiskCache* cache = OpenCache(options.cache)) std::cerr << DescribeReuse(*cache);
   }
   const std::string_view text = compilation.texts().back().source->text();
   if (options.output.empty()) {

@@ -24,6 +24,7 @@ int RunCommand(const Options& options) {
     case Verb::kEGraphExtract: return EGraphExtract(options);
     case Verb::kRules: return Rules(options);
     case Verb::kRulesCheck: return RulesCheck(options);
+    case Verb::kCache: return Cache(options);
   }
   return 2;
 }

@@ -4,6 +4,7 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/json_lines.h"
 
 namespace l3c::tools {
@@ -30,8 +31,8 @@ void PrintText(const Compilation& compilation, const Options& options) {
       std::cout << search::RenderExplanation(explanation) << "\n";
     } else {
       std::cout << explanation.lowering << ": " << explanation.decisions.size() << " decisions, "
-                << explanation.report.egraph_nodes << " e-nodes, "
-                << explanation.report.stop_reason << "\n"
+                << explanation.report.egraph_nodes << " e-nodes, " << explanation.report.stop_reason
+                << "\n"
                 << search::RenderRuleTraces(explanation);
     }
   }
@@ -39,6 +40,9 @@ void PrintText(const Compilation& compilation, const Options& options) {
     for (const Timing& timing : compilation.timings()) {
       std::cout << timing.part << ": " << timing.seconds * 1e3 << " ms\n";
     }
+  }
+  if (const DiskCache* cache = OpenCache(options.cache); cache != nullptr && options.explain) {
+    std::cout << DescribeReuse(*cache);
   }
   if (!options.explain) std::cout << "--explain shows each decision, what it beat, and why\n";
 }

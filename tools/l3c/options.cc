@@ -194,7 +194,7 @@ std::string_view LayerName(Layer layer) {
 ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   Options options;
   std::vector<std::string> data, force, budget;
-  std::string to, color = "auto", diagnostics = "text", memory;
+  std::string to, color = "auto", diagnostics = "text", memory, data_memory, cache_limit;
   uint64_t seed = 0;
   int64_t epochs = 0, steps = 0, pick = 0;
 
@@ -216,7 +216,12 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   auto add_input = [&](CLI::App* command) {
     return command->add_option("FILE", options.file, "A program: .l3, .l2, .l1 or .l0");
   };
+  auto add_cache_option = [&](CLI::App* command) {
+    command->add_flag("!--no-cache", options.cache,
+                      "Neither read nor write the cache of searches and kernels (l3c cache)");
+  };
   auto add_lowering_options = [&](CLI::App* command) {
+    add_cache_option(command);
     command->add_option("--data", data,
                         "NAME=DIR: where data NAME lies (default: data/NAME beside the file, else "
                         "under the working directory)");
@@ -266,6 +271,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                      "jit: compiled kernels; interpreter: the slow reference")
         ->check(CLI::IsMember({"jit", "interpreter"}))
         ->capture_default_str();
+    command
+        ->add_option("--io", options.io,
+                     "How files are read: uring, portable, or auto: uring where it is granted")
+        ->check(CLI::IsMember({"auto", "uring", "portable"}))
+        ->capture_default_str();
+    command->add_option("--data-memory", data_memory,
+                        "BYTES (2GB) that a split of the data may take in memory; what takes more "
+                        "is read from the disk by the batch (default: a quarter of what is free)");
   };
 
   CLI::App* check = add_command(Verb::kCheck, "check", "Parse and verify a program");
@@ -302,6 +315,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
+  run->add_option("--timeline", options.timeline,
+                  "Write what each stream did when to this file, as a Chrome trace");
   run->add_flag("--json", options.json,
                 "One JSON object a line; the last is {\"event\":\"done\",…}");
 
@@ -309,8 +324,24 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       add_command(Verb::kEval, "eval", "Score a run's newest checkpoint on the test split");
   eval->add_option("RUN", options.file, "A run's folder, such as runs/mnist")->required();
   eval->add_option("--data", data, "NAME=DIR: where data NAME lies");
+  add_cache_option(eval);
   add_execution_options(eval);
   eval->add_flag("--json", options.json, "One JSON object a line");
+
+  CLI::App* cache = add_command(Verb::kCache, "cache",
+                                "What earlier runs left for later ones: searches and kernels");
+  cache->add_flag("--json", options.json, "One JSON object a line");
+  cache->fallthrough();
+  for (const auto& [name, description] :
+       {std::pair("clear", "Remove all of it"),
+        std::pair("limit", "Bound it; what was used longest ago goes first")}) {
+    CLI::App* action = cache->add_subcommand(name, description);
+    action->parse_complete_callback([&options, name = name] { options.cache_action = name; });
+    if (std::string_view(name) == "limit") {
+      action->add_option("BYTES", cache_limit, "500MB, 2GiB, 0B")->required();
+    }
+  }
+  cache->require_subcommand(0, 1);
 
   CLI::App* egraph = app.add_subcommand("egraph", "The e-graph engine on its own");
   egraph->require_subcommand(1);
@@ -458,6 +489,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--steps")) options.steps = steps;
     if (given("--pick")) options.pick = pick;
     if (given("--memory")) options.memory = support::ParseBytes(memory, &unread);
+    if (given("--data-memory")) {
+      std::string error;
+      options.data_memory = support::ParseBytes(data_memory, &error);
+      if (!options.data_memory) {
+        std::cerr << "error: --data-memory " << data_memory << ": " << error << "\n";
+        return {std::nullopt, 2};
+      }
+    }
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";
       return {std::nullopt, 2};
@@ -470,6 +509,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
         if (to == LayerName(layer)) options.to = layer;
       }
+    }
+  }
+  if (options.cache_action == "limit") {
+    std::string error;
+    options.cache_limit = support::ParseBytes(cache_limit, &error);
+    if (!options.cache_limit) {
+      std::cerr << "error: cache limit " << cache_limit << ": " << error << "\n";
+      return {std::nullopt, 2};
     }
   }
   if (options.verb == Verb::kRun && options.file.empty() && options.resume.empty()) {

@@ -22,7 +22,8 @@ enum class Verb : uint8_t {
   kEGraphRun,
   kEGraphExtract,
   kRules,
-  kRulesCheck
+  kRulesCheck,
+  kCache
 };
 
 struct Options {
@@ -52,6 +53,12 @@ struct Options {
   bool overwrite = false;                    // --overwrite
   std::string resume;                        // --resume FOLDER
   std::string engine = "jit";                // --engine jit|interpreter
+  bool cache = true;                         // --no-cache
+  std::string cache_action;                  // of cache: "", "clear", "limit"
+  std::optional<int64_t> cache_limit;        // of cache limit: BYTES
+  std::string io = "auto";                   // --io auto|uring|portable
+  std::optional<int64_t> data_memory;        // --data-memory BYTES
+  std::string timeline;                      // --timeline FILE
   bool explain = false;                      // --explain
   bool brief = false;                        // --brief
   bool json = false;                         // --json

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <map>
 
 #include "tools/l3c/json_lines.h"
@@ -26,6 +28,22 @@ std::string Figure(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.4f", value);
   return text;
+}
+
+// A run that was killed may have written half of its last line.
+void CutTornLine(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error || size == 0) return;
+  std::ifstream file(path, std::ios::binary);
+  constexpr uintmax_t kMaxLine = 1 << 16;
+  const uintmax_t begin = size > kMaxLine ? size - kMaxLine : 0;
+  file.seekg(static_cast<std::streamoff>(begin));
+  const std::string tail{std::istreambuf_iterator<char>(file), {}};
+  const size_t newline = tail.rfind('\n');
+  if (newline == std::string::npos && begin > 0) return;
+  const uintmax_t whole = newline == std::string::npos ? 0 : begin + newline + 1;
+  if (whole != size) std::filesystem::resize_file(path, whole, error);
 }
 
 }  // namespace
@@ -65,7 +83,10 @@ RunReporter::RunReporter(const l0::Plan& plan, Style style, bool color,
     total_steps_ += phase.steps;
     total_epochs_ += phase.epochs;
   }
-  if (!events_path.empty()) events_.open(events_path, std::ios::app);
+  if (events_path.empty()) return;
+  CutTornLine(events_path);
+  events_.open(events_path, std::ios::app);
+  events_wanted_ = true;
 }
 
 RunReporter::~RunReporter() { ClearBar(); }
@@ -78,6 +99,7 @@ void RunReporter::Emit(const ordered_json& event) {
 }
 
 void RunReporter::OnReport(const runtime::Report& report) {
+  trained_ = trained_ || report.split == "train";
   if (!events_.is_open() || report.split != "train") return;
   std::map<std::string, double> values;
   for (const runtime::Value& value : report.values) values[value.name] = value.value;
@@ -156,6 +178,12 @@ void RunReporter::OnPeriod(const runtime::Period& period) {
   } else {
     std::cout << "     test" << text << std::endl;
   }
+}
+
+bool RunReporter::EventsWritten() {
+  if (!events_wanted_) return true;
+  events_.flush();
+  return events_.is_open() && events_.good();
 }
 
 void RunReporter::OnCheckpoint(const runtime::CheckpointWritten& checkpoint) {

@@ -30,6 +30,10 @@ class RunReporter : public runtime::EventSink {
   // Appends to events.jsonl, and prints when the style is JSON.
   void Emit(const nlohmann::ordered_json& event);
 
+  bool trained() const { return trained_; }  // at least a step
+  // False when events.jsonl is not what it should be: a full disk, say.
+  bool EventsWritten();
+
  private:
   void DrawBar(const runtime::Progress& progress);
 
@@ -39,6 +43,8 @@ class RunReporter : public runtime::EventSink {
   int64_t total_steps_ = 0;
   int64_t total_epochs_ = 0;
   bool bar_drawn_ = false;
+  bool trained_ = false;
+  bool events_wanted_ = false;
   std::ofstream events_;
 };
 

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "nlohmann/json.hpp"
+#include "runtime/checkpoint.h"
 #include "runtime/session.h"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
@@ -16,6 +17,7 @@
 #include "tools/l3c/files.h"
 #include "tools/l3c/progress.h"
 #include "tools/l3c/run_folder.h"
+#include "tools/l3c/timeline_json.h"
 
 namespace l3c::tools {
 namespace {
@@ -37,7 +39,8 @@ int64_t PeakResidentBytes() {
 void OnInterrupt(int) {
   static volatile std::sig_atomic_t asked = 0;
   if (asked) {
-    constexpr char kGone[] = "\ninterrupted twice: stopped at once; what was checkpointed before is kept\n";
+    constexpr char kGone[] =
+        "\ninterrupted twice: stopped at once; what was checkpointed before is kept\n";
     (void)!write(STDERR_FILENO, kGone, sizeof kGone - 1);
     _exit(130);
   }
@@ -95,39 +98,64 @@ void PrintSummary(const runtime::RunResult& result, double compile_seconds, bool
 }
 
 int Train(const l0::Plan& plan, const runtime::KernelTable& kernels,
-          const runtime::RunOptions& run_options, const Options& options, const RunFolder& folder,
+          runtime::RunOptions run_options, const Options& options, const RunFolder& folder,
           double compile_seconds) {
   std::signal(SIGINT, OnInterrupt);
   std::signal(SIGTERM, OnInterrupt);
+  // A limit on the size of files is told like a full disk, and not by the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   RunReporter reporter(plan, StyleFor(options), options.color, folder.EventsPath());
+  std::optional<runtime::Timeline> timeline;
+  if (!options.timeline.empty()) run_options.timeline = &timeline.emplace();
   const absl::StatusOr<runtime::RunResult> result =
       runtime::Train(plan, kernels, run_options, reporter);
   reporter.ClearBar();
+  if (timeline && !WriteTimeline(plan, *timeline, options.timeline)) return 1;
   if (!result.ok()) {
-    EnvironmentError(std::string(result.status().message()));
+    const std::string path = folder.path().string();
+    const absl::StatusOr<std::string> kept = runtime::FindCheckpoint(path);
+    EnvironmentError(std::string(result.status().message()),
+                     reporter.trained() && kept.ok()
+                         ? "the last checkpoint is kept: " + *kept +
+                               "; mend the cause and go on with: l3c run --resume " + path
+                         : "");
     return 1;
   }
   if (!result->finite) {
-    std::cerr << "warning: a figure or a weight is not a finite number: training diverged; lower the "
-              << "learning rate or look at the data\n";
+    std::cerr
+        << "warning: a figure or a weight is not a finite number: training diverged; lower the "
+        << "learning rate or look at the data\n";
   }
   reporter.Emit(DoneEvent(*result, compile_seconds));
   if (!options.json) {
     if (result->interrupted) {
-      std::cout << "interrupted after step " << WithThousands(result->steps) << "; checkpoint kept: "
-                << result->checkpoint << "\ncontinue with: l3c run --resume "
-                << folder.path().string() << "\n";
+      std::cout << "interrupted after step " << WithThousands(result->steps)
+                << "; checkpoint kept: " << result->checkpoint
+                << "\ncontinue with: l3c run --resume " << folder.path().string() << "\n";
     } else {
       PrintSummary(*result, compile_seconds, /*trained=*/true);
       std::cout << "plans, events and checkpoints are in " << folder.path().string() << "\n";
     }
   }
+  if (!reporter.EventsWritten()) {
+    EnvironmentError(folder.EventsPath() + ": could not be written to its end",
+                     "what was trained is kept: " + result->checkpoint);
+    return 1;
+  }
   return result->interrupted ? 130 : 0;
 }
 
-runtime::RunOptions MakeRunOptions(const Options& options, const RunFolder& folder) {
+// What the command line says of the machine and not of the program.
+runtime::RunOptions ExecutionOptions(const Options& options) {
   runtime::RunOptions run;
   run.threads = options.threads;
+  runtime::ParseFileReaderKind(options.io, &run.reader);
+  run.resident_bytes = options.data_memory;
+  return run;
+}
+
+runtime::RunOptions MakeRunOptions(const Options& options, const RunFolder& folder) {
+  runtime::RunOptions run = ExecutionOptions(options);
   run.output = folder.path().string();
   return run;
 }
@@ -161,6 +189,7 @@ int Resume(const Options& options) {
   run.data = saved->data;
   run.synthetic = saved->synthetic;
   run.checkpoint = folder->path().string();
+  run.or_from_start = true;
   return Train(saved->plan, *kernels, run, options, *folder, SecondsSince(start));
 }
 
@@ -179,8 +208,7 @@ int Eval(const Options& options) {
   const std::unique_ptr<runtime::KernelTable> kernels = MakeKernels(saved->plan, options.engine);
   if (kernels == nullptr) return 1;
   const double compile_seconds = SecondsSince(start);
-  runtime::RunOptions run;
-  run.threads = options.threads;
+  runtime::RunOptions run = ExecutionOptions(options);
   run.data = saved->data;
   run.synthetic = saved->synthetic;
   run.checkpoint = folder->path().string();

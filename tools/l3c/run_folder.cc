@@ -119,14 +119,16 @@ std::optional<RunFolder> RunFolder::Open(const std::string& path) {
 bool RunFolder::IsFree() const { return NobodyRuns(path_); }
 
 bool RunFolder::Save(const Compilation& compilation, const Options& options) const {
-  for (const LayerText& text : compilation.texts()) {
-    if (!WriteFile(path_ / FileOf(text.layer), text.source->text())) return false;
-  }
   nlohmann::ordered_json run;
   run["file"] = fs::absolute(options.file).lexically_normal().string();
   run["data"] = compilation.DataFolders();
   run["synthetic"] = options.synthetic;
-  return WriteFile(path_ / kRun, run.dump(2) + "\n");
+  if (!WriteFile(path_ / kRun, run.dump(2) + "\n")) return false;
+  // The plan, without which there is no run, comes last: where it is, everything is.
+  for (const LayerText& text : compilation.texts()) {
+    if (!WriteFile(path_ / FileOf(text.layer), text.source->text())) return false;
+  }
+  return true;
 }
 
 std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "layers/l0/kernel.h"
@@ -50,6 +51,9 @@ class KernelCostModel {
   virtual double KernelSeconds(const Kernel& kernel, const Schedule& schedule) const = 0;
   virtual ScheduleTarget target() const = 0;
   virtual std::string_view evidence() const = 0;  // "analytical", "measured", …
+  // Everything that the answers depend on, as text; "": it cannot be told, and nothing that was
+  // decided by them may be kept for another run.
+  virtual std::string figures() const { return ""; }
 };
 
 }  // namespace l3c::l0::lower

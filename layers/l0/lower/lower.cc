@@ -10,6 +10,7 @@
 #include "layers/l0/lower/arena.h"
 #include "layers/l0/lower/memory_bound.h"
 #include "layers/l0/lower/step.h"
+#include "layers/l0/lower/step_cache.h"
 #include "layers/l0/lower/step_plan.h"
 #include "layers/l1/init.h"
 
@@ -545,6 +546,39 @@ std::vector<std::pair<std::string, std::string>> ReportsOf(const l1::Program& pr
   return reports;
 }
 
+// The step's plan, out of the cache where it is there. Its explanation goes to `whole` either way.
+// Nothing when `failure` or `rule_error` is set.
+std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& costs,
+                                       const LowerOptions& options, const ChooseOptions& choose,
+                                       search::Explanation& whole,
+                                       std::optional<search::SearchFailure>& failure,
+                                       std::string& rule_error) {
+  const std::string key =
+      options.cache != nullptr ? StepKey(step, costs, options.rules, choose) : "";
+  if (!key.empty()) {
+    if (const auto kept = options.cache->Load(options.cache_kind, choose.prefix, key)) {
+      if (std::optional<PlannedStep> planned = ReadPlannedStep(*kept)) {
+        AddExplanation(planned->explanation, whole);
+        return planned;
+      }
+    }
+  }
+  PlannedStep planned;
+  // Rules of the user's are traced over all steps together.
+  search::Explanation& explanation = choose.added.empty() ? planned.explanation : whole;
+  std::optional<ChooseResult> chosen =
+      ChooseKernels(step, costs, options.rules, choose, explanation, failure, rule_error);
+  if (chosen) planned.plan = PlanStep(step, *chosen, costs, choose, explanation, failure);
+  const bool ok = chosen && !failure;
+  if (ok) planned.table = std::move(chosen->table);
+  if (ok && !key.empty()) {
+    options.cache->Store(options.cache_kind, key, WritePlannedStep(planned));
+  }
+  AddExplanation(planned.explanation, whole);
+  if (!ok) return std::nullopt;
+  return planned;
+}
+
 }  // namespace
 
 search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostModel& costs,
@@ -575,18 +609,16 @@ search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostM
         if (added.lowering == "l1->l0") choose.added.push_back({added.file, added.text});
       }
       std::string rule_error;
-      auto chosen = ChooseKernels(*step, costs, options.rules, choose, result.explanation,
-                                  result.failure, rule_error);
+      std::optional<PlannedStep> planned = PlanOrReuse(
+          *step, costs, options, choose, result.explanation, result.failure, rule_error);
       if (!rule_error.empty()) return fail(rule_error, "mend the rules");
-      if (!chosen) return result;
-      StepPlan plan = PlanStep(*step, *chosen, costs, choose, result.explanation, result.failure);
-      if (result.failure) return result;
-      if (const std::string wrong = ForcePacking(choose.forced, choose.prefix, plan);
+      if (!planned) return result;
+      if (const std::string wrong = ForcePacking(choose.forced, choose.prefix, planned->plan);
           !wrong.empty()) {
         return fail(wrong, "see --explain for the ids and labels");
       }
-      if (name == phase.pipeline) seconds += plan.seconds;
-      steps[name] = {std::move(*step), std::move(chosen->table), std::move(plan), choose};
+      if (name == phase.pipeline) seconds += planned->plan.seconds;
+      steps[name] = {std::move(*step), std::move(planned->table), std::move(planned->plan), choose};
     }
   }
   if (steps.empty()) return fail("the schedule has no phases", "add `phases [ … ]`");

@@ -22,6 +22,7 @@
 #include "layers/l0/plan.h"
 #include "layers/l1/ir.h"
 #include "layers/search/lowering.h"
+#include "layers/support/blob_cache.h"
 #include "layers/support/diagnostics.h"
 
 namespace l3c::l0::lower {
@@ -34,6 +35,10 @@ struct LowerOptions {
   // what the system says of that.
   std::optional<int64_t> memory;
   RuleSources rules = EmbeddedRules();
+  // Plans of steps from earlier runs (step_cache.h); the result is the same with and without. They
+  // are kept as `cache_kind`.
+  support::BlobCache* cache = nullptr;
+  std::string cache_kind = "search";
 };
 
 // `program` must have passed l1::Verify. Decision ids begin with "l0/PIPELINE/". Faults of the

@@ -13,7 +13,7 @@ using tensor::NumElements;
 
 namespace {
 
-enum Term : size_t {
+enum TermKind : size_t {
   kLoadTerm,
   kHoistTerm,
   kLeafTerm,
