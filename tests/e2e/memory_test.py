@@ -25,8 +25,8 @@ class Memory(L3cTest):
         return self.l3c("lower", *args, "--to", "l0", **kwargs)
 
     def test_the_example_trains_where_it_does_not_fit(self):
-        capacity = 2_000_000
-        self.assertIn(f"capacity: {capacity // 1_000_000}MB", SMALL.read_text())
+        capacity = 2_300_000
+        self.assertIn(f"capacity: {capacity // 1000}kB", SMALL.read_text())
         free = self.plan(DEEP, "--system", self.roomy()).out
         self.assertGreater(sum(pools(free).values()), 2 * capacity)
         bound = self.plan(DEEP, "--system", SMALL).out
@@ -41,7 +41,7 @@ class Memory(L3cTest):
                       self.plan(DEEP, "--system", SMALL, "--without", "checkpointing", code=1).err)
 
     def roomy(self):
-        return self.write("roomy.l1", SMALL.read_text().replace("2MB", "2GB"))
+        return self.write("roomy.l1", SMALL.read_text().replace("2300kB", "2GB"))
 
     def test_the_least_that_is_needed_is_enough(self):
         refused = self.plan(DEEP, "--memory", "300KiB", code=1).err
@@ -59,7 +59,7 @@ class Memory(L3cTest):
         self.assertIn("a plan has no decision left",
                       self.l3c("lower", plan, "--to", "l0", "--memory", "300KiB", code=1).err)
         # A system that is too small says so at its node.
-        tiny = self.write("tiny.l1", SMALL.read_text().replace("2MB", "900kB"))
+        tiny = self.write("tiny.l1", SMALL.read_text().replace("2300kB", "900kB"))
         refused = self.plan(DEEP, "--system", tiny, code=1).err
         self.assertIn("error[resource-bound]", refused)
         self.assertIn("the system gives it 900000", refused)
@@ -71,7 +71,7 @@ class Memory(L3cTest):
             self.assertIn("with a unit, such as 8MB", refused)
 
     def test_explain_and_force(self):
-        args = (DEEP, "--memory", "2MB")
+        args = (DEEP, "--memory", "2300kB")
         explained = self.l3c("optimize", *args, "--json").events()
         kept = [e for e in explained if e["event"] == "decision" and ".kept@" in e["id"]]
         chosen = {e["chosen"] for e in kept}

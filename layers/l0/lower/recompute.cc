@@ -206,23 +206,39 @@ class Planner {
     return PackArena(WithRepeats(plan_, graph_, storages_, choice.repeats), table_).packing.size;
   }
 
-  bool Search() {
+  // The cheapest choice found whose arena fits; `limit_` becomes the bytes that may live in it.
+  std::optional<RepeatChoice> Fit(int64_t bound) {
     const RepeatOptions& options = terms_->options();
     // Slots do not always fit as tightly as their bytes would.
-    limit_ = bound_ == kNoBound ? bound_ : (bound_ + kAlignment - 1) / kAlignment * kAlignment;
+    limit_ = bound == kNoBound ? bound : (bound + kAlignment - 1) / kAlignment * kAlignment;
     for (int round = 0; round < kRounds; ++round) {
       const auto found = search_.Within(limit_, options);
       if (!found) break;
-      best_ = Settled(*found);
-      if (bound_ == kNoBound) return true;
-      const int64_t arena = ArenaOf(best_);
-      if (arena <= bound_) return true;
-      limit_ = std::min(limit_, best_.peak) - std::max(kAlignment, arena - bound_);
+      RepeatChoice settled = Settled(*found);
+      if (bound == kNoBound) return settled;
+      const int64_t arena = ArenaOf(settled);
+      if (arena <= bound) return settled;
+      limit_ = std::min(limit_, settled.peak) - std::max(kAlignment, arena - bound);
     }
-    best_ = Settled(search_.Smallest(options));
-    limit_ = best_.peak;
-    failure_.needed = ArenaOf(best_);
-    return failure_.needed <= bound_;
+    if (!smallest_) smallest_ = Settled(search_.Smallest(options));
+    limit_ = smallest_->peak;
+    if (ArenaOf(*smallest_) <= bound) return smallest_;
+    return std::nullopt;
+  }
+
+  bool Search() {
+    if (auto found = Fit(bound_)) {
+      best_ = *std::move(found);
+      return true;
+    }
+    // The bound below which nothing is found any more.
+    failure_.needed = ArenaOf(*smallest_);
+    for (int round = 0; round < kRounds && failure_.needed - 1 > bound_; ++round) {
+      const auto found = Fit(failure_.needed - 1);
+      if (!found) break;
+      failure_.needed = ArenaOf(*found);
+    }
+    return false;
   }
 
   RepeatOptions With(const std::vector<std::pair<const KeptRead*, bool>>& choices) const {
@@ -311,7 +327,7 @@ class Planner {
     }
   }
 
-  static constexpr int kRounds = 6;
+  static constexpr int kRounds = 8;
 
   const int64_t bound_;
   const StepPlan& plan_;
@@ -328,6 +344,7 @@ class Planner {
   std::vector<Named> named_;
   std::map<std::string, std::string> forced_;
   std::vector<std::pair<const KeptRead*, bool>> choices_;  // forced: recompute or not
+  std::optional<RepeatChoice> smallest_;
   RepeatChoice best_;
   std::optional<RepeatChoice> unforced_;  // before anything was forced
   int64_t limit_ = 0;                     // on the bytes that live, so that the slots fit

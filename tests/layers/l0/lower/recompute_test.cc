@@ -133,7 +133,7 @@ TEST(RecomputeTest, EveryDecisionIsExplainedAndCanBeForced) {
       const search::Loser& loser = decision.losers[0];
       EXPECT_NE(loser.label, decision.chosen);
       lowered->plan = saved;
-      const Planned other = Within(*lowered, bound, {{decision.id, loser.label}}, true);
+      const Planned other = Within(*lowered, bound, {{decision.id, loser.label}});
       ASSERT_TRUE(other.plan) << decision.id << ": " << other.failure.forced;
       EXPECT_EQ(other.plan->seconds, loser.cost[0].value) << decision.id;
       const search::Decision* again = other.explanation.Find(decision.id);
