@@ -291,6 +291,7 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   planning.search.mode = search::Mode::kGreedy;
   planning.search.rules = rules_;
   planning.numerics = *egraph::ParseNumerics(options_.numerics);
+  planning.memory = options_.memory;
   planning.cache = OpenCache(options_.cache);
   planning.cache_kind = "estimate";
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));

@@ -83,6 +83,7 @@ TEST(RecomputeTest, DrawsTheSameMasksAndGivesTheSameBitsInFewerBytes) {
   const std::vector<tensor::Array> expected = RunLowered(*lowered, inputs);
   const StepPlan saved = lowered->plan;
   const int64_t all = ArenaBytes(*lowered, saved);
+  EXPECT_LE(static_cast<double>(all), 1.03 * static_cast<double>(OpByOpBytes(graph)));
   const int64_t least = Within(*lowered, 0).failure.needed;
   ASSERT_GT(least, 0);
   EXPECT_LT(least, all * 3 / 4);
