@@ -35,22 +35,16 @@ Arena PackArena(const StepPlan& plan, const ValueTable& table) {
 }
 
 int64_t OpByOpBytes(const tensor::Graph& graph) {
-  const auto is_view = [&](tensor::NodeId id) { return IsView(graph.node(id).op); };
-  // What a view shows, and where that is read for the last time.
-  std::vector<tensor::NodeId> base(graph.size());
-  std::vector<tensor::NodeId> last(graph.size());
+  std::vector<size_t> last(graph.size());
   for (tensor::NodeId id = 0; id < graph.size(); ++id) {
-    base[id] = is_view(id) ? base[graph.node(id).inputs[0]] : id;
-    last[base[id]] = id;
-    for (tensor::NodeId input : graph.node(id).inputs) last[base[input]] = id;
+    last[id] = id;
+    for (tensor::NodeId input : graph.node(id).inputs) last[input] = id;
   }
-  for (const tensor::Output& output : graph.outputs()) {
-    last[base[output.node]] = static_cast<tensor::NodeId>(graph.size());
-  }
+  for (const tensor::Output& output : graph.outputs()) last[output.node] = graph.size();
   std::vector<int64_t> change(graph.size() + 2);
   for (tensor::NodeId id = 0; id < graph.size(); ++id) {
     const tensor::Node& node = graph.node(id);
-    if (is_view(id) || node.op == tensor::Op::kInput || node.op == tensor::Op::kConst) continue;
+    if (node.op == tensor::Op::kInput) continue;
     const int64_t bytes =
         tensor::NumElements(node.shape) * static_cast<int64_t>(tensor::SizeOf(node.dtype));
     change[id] += bytes;

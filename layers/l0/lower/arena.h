@@ -21,9 +21,9 @@ struct Arena {
 
 Arena PackArena(const StepPlan& plan, const ValueTable& table);
 
-// The most bytes that live when a program runs op by op, each op into a tensor of its own that is
-// there until it is read for the last time; views and constants take none, and inputs are not
-// counted.
+// The most bytes that live when a program runs op by op, as the interpreter of tensor graphs does:
+// each op, views among them, into a tensor of its own that is there until it is read for the last
+// time. Inputs are not counted.
 int64_t OpByOpBytes(const tensor::Graph& graph);
 
 // The decision PREFIX/arena.packing: which slots are placed first. Its cost has the bytes of the

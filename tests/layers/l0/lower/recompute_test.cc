@@ -18,12 +18,12 @@ using tensor::Graph;
 using tensor::NodeId;
 using tensor::Op;
 
-// Layers of x·w behind a tanh and a dropout whose mask comes from a counter, then a sum of squares;
-// each weight is moved against its gradient.
+// Layers of x·w behind a tanh and a dropout whose mask comes from a counter that the step moves on,
+// then a sum of squares; each weight is moved against its gradient.
 Graph DropoutNetwork(int layers) {
   Graph g;
   NodeId x = g.AddInput("x", tensor::DType::kF32, {24, 16});
-  const NodeId key = g.AddInput("key", tensor::DType::kU64, {});
+  const NodeId key = g.AddInput("s_key", tensor::DType::kU64, {});
   std::vector<NodeId> weights;
   for (int l = 0; l < layers; ++l) {
     weights.push_back(g.AddInput("s_w" + std::to_string(l), tensor::DType::kF32, {16, 16}));
@@ -44,6 +44,8 @@ Graph DropoutNetwork(int layers) {
     const NodeId step = g.Binary(Op::kMul, gradients.nodes[l], g.Full(-0.1, {16, 16}));
     g.AddOutput("s_w" + std::to_string(l), g.Binary(Op::kAdd, w, step));
   }
+  const NodeId counted = *g.Find("s_key");
+  g.AddOutput("s_key", g.Binary(Op::kAdd, counted, g.Const(1, tensor::DType::kU64)));
   g.AddOutput("loss", gradients.loss);
   return g;
 }
