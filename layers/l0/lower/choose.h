@@ -85,8 +85,11 @@ struct ChooseOptions {
   search::Mode mode = search::Mode::kEGraph;
   search::Budget budget;
   search::ForcedChoices forced;
-  std::string prefix;             // of decision ids: "l0/train"
-  bool explain = false;           // fill in the losers: each is an extraction of its own
+  std::string prefix;    // of decision ids: "l0/train"
+  bool explain = false;  // fill in the losers: each is an extraction of its own
+  // What it counts for to keep a byte in memory, beside the time of writing and reading it: 0 but
+  // where memory is short.
+  double seconds_per_byte = 0;
   std::vector<RuleSource> added;  // the user's rules, after all others
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
 };

@@ -49,7 +49,7 @@ MemoryBound::MemoryBound(const Plan& plan, const l1::System& system, std::option
 bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
                        const RuleSources& rules, search::Explanation& explanation,
                        std::optional<search::SearchFailure>& failure, std::string& rule_error,
-                       support::Diagnostics& diagnostics) const {
+                       int64_t& needed) const {
   std::vector<int64_t> wanted;
   for (const BoundStep& step : steps) {
     wanted.push_back(PackArena(*step.plan, *step.table).packing.size);
@@ -105,7 +105,7 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
     if (reserved > arenas) break;
   }
   // What each needs at least, also of those that had enough.
-  int64_t needed = 0;
+  needed = state_ + staging_;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (least[i] == 0) {
       RecomputeFailure why;
@@ -117,19 +117,17 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
     }
     needed += least[i];
   }
-  Report(needed, diagnostics);
   return false;
 }
 
-void MemoryBound::Report(int64_t arenas, support::Diagnostics& diagnostics) const {
-  const int64_t needed = state_ + staging_ + arenas;
+void MemoryBound::Report(int64_t needed, support::Diagnostics& diagnostics) const {
   std::string message = "the plan needs " + support::PrintInteger(needed) + " bytes of memory";
   message += asked_ ? ", and --memory gives it " : ", and the system gives it ";
   message += support::PrintInteger(bound_);
   diagnostics.Error(support::Kind::kResourceBound, where_, std::move(message))
       .With({{},
              support::PrintInteger(state_) + " of state, " + support::PrintInteger(staging_) +
-                 " of batches in flight, and " + support::PrintInteger(arenas) +
+                 " of batches in flight, and " + support::PrintInteger(needed - state_ - staging_) +
                  " of results, with as much computed again as there can be"})
       .Fix((asked_ ? "write --memory " + support::PrintInteger(needed) + "B"
                    : "give the node " + support::PrintInteger(needed) + "B") +

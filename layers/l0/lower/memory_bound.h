@@ -32,15 +32,16 @@ class MemoryBound {
 
   bool Fits() const { return total_ <= bound_; }
 
-  // Decides for all steps what is saved. False after reporting what would be needed, or with
-  // `failure` or `rule_error`.
+  // Decides for all steps what is saved. False with `needed`, the bytes that the plan needs, or
+  // with `failure` or `rule_error`.
   bool Keep(std::vector<BoundStep>& steps, std::string_view evidence, const RuleSources& rules,
             search::Explanation& explanation, std::optional<search::SearchFailure>& failure,
-            std::string& rule_error, support::Diagnostics& diagnostics) const;
+            std::string& rule_error, int64_t& needed) const;
+
+  // That a plan needs more than there is.
+  void Report(int64_t needed, support::Diagnostics& diagnostics) const;
 
  private:
-  void Report(int64_t arenas, support::Diagnostics& diagnostics) const;
-
   int64_t bound_ = kNoBound;
   bool asked_ = false;  // by the caller, else by the system
   support::Span where_;

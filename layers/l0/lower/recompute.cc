@@ -257,14 +257,18 @@ class Planner {
       best_ = *std::move(found);
       return true;
     }
-    // The bound below which nothing is found any more.
-    failure_.needed = ArenaOf(*smallest_);
-    for (int round = 0; round < kRounds && failure_.needed - 1 > bound_; ++round) {
-      const auto found = Fit(failure_.needed - 1);
-      if (!found) break;
-      failure_.needed = ArenaOf(*found);
+    // The least bound, to a hundredth, at which something is found; the same whatever was asked
+    // for.
+    int64_t enough = ArenaOf(*smallest_);
+    int64_t little = 0;
+    while (enough - little > std::max(kAlignment, enough / 128)) {
+      const int64_t middle = little + (enough - little) / 2;
+      (Fit(middle) ? enough : little) = middle;
     }
-    return false;
+    failure_.needed = enough;
+    if (enough > bound_) return false;
+    best_ = Fit(enough).value_or(*smallest_);
+    return true;
   }
 
   RepeatOptions With(const std::vector<std::pair<const KeptRead*, bool>>& choices) const {

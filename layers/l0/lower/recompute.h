@@ -31,7 +31,7 @@ StepPlan WithRepeats(const StepPlan& plan, const LaunchGraph& graph,
 
 struct RecomputeFailure {
   std::string rule_error;  // the rules are at fault; else the bound is
-  int64_t needed = 0;      // bytes of the smallest arena that was found
+  int64_t needed = 0;      // bytes of the smallest arena that is found, to a hundredth
   std::string forced;      // the forced choice that does not fit or does not exist, and why
 };
 

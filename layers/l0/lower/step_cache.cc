@@ -111,7 +111,8 @@ std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSo
   key(figures, std::string(costs.evidence()), rules.size());
   for (const auto& [name, source] : rules) key(name, source.path, source.text);
   key(options.mode, options.budget.work, options.budget.egraph_nodes, options.budget.candidates,
-      options.budget.top, options.prefix, options.explain, options.numerics);
+      options.budget.top, options.prefix, options.explain, options.numerics,
+      options.seconds_per_byte);
   for (const auto& [id, label] : options.forced) {
     if (id.starts_with(options.prefix + "/")) key(id, label);
   }
