@@ -158,10 +158,6 @@ class Parser {
     return true;
   }
 
-  static bool Contains(const std::vector<std::string>& names, const std::string& name) {
-    return std::find(names.begin(), names.end(), name) != names.end();
-  }
-
   bool ParseRegion() {
     p_.Next();
     auto name = p_.ExpectName("the name of a region");
@@ -176,11 +172,14 @@ class Parser {
     auto size = p_.ExpectInteger("the size of a region in bytes", 0, int64_t{1} << 30);
     if (!size) return false;
     region.size = *size;
+    std::map<std::string, int64_t, std::less<>> words;  // their numbers, by name
     if (p_.At("{")) {
       const bool read = p_.ParseList("{", "}", [&] {
         const uint32_t begin = p_.Here();
         if (auto label = p_.AcceptLabel()) {
-          if (region.names.size() != region.values.size() || Contains(region.names, label->text)) {
+          const auto number = static_cast<int64_t>(words.size());
+          if (region.names.size() != region.values.size() ||
+              !words.emplace(label->text, number).second) {
             p_.Error(label->span, "the words of a region have names of their own, all or none");
             return false;
           }
@@ -195,7 +194,10 @@ class Parser {
       });
       if (!read) return false;
     }
-    return AddRegion(std::move(region), *name);
+    if (!AddRegion(std::move(region), *name)) return false;
+    words_.resize(unit_.regions.size());
+    words_.back() = std::move(words);
+    return true;
   }
 
   bool ParseQueue() {
@@ -309,14 +311,15 @@ class Parser {
 
   bool ParseOffset(ControlInstruction& instruction) {
     if (!p_.AtName()) return ParseOperand(instruction.a);
-    const std::vector<std::string>& names = unit_.regions[instruction.region].names;
     auto name = p_.ExpectName("a word of the region");
-    auto found = std::find(names.begin(), names.end(), name->text);
-    if (found == names.end()) {
-      p_.ErrorUnknown("word", *name, names, Kind::kSafety);
+    words_.resize(unit_.regions.size());
+    const auto& words = words_[instruction.region];
+    const auto found = words.find(name->text);
+    if (found == words.end()) {
+      p_.ErrorUnknown("word", *name, unit_.regions[instruction.region].names, Kind::kSafety);
       return false;
     }
-    instruction.a = Operand::Imm(8 * (found - names.begin()));
+    instruction.a = Operand::Imm(8 * found->second);
     return true;
   }
 
@@ -439,6 +442,7 @@ class Parser {
   const std::vector<std::string>& streams_;
   std::map<std::string, uint32_t, std::less<>> sequence_ids_, region_ids_, block_ids_;
   ControlUnit unit_;
+  std::vector<std::map<std::string, int64_t, std::less<>>> words_;  // by region; as long as asked
   uint32_t registers_ = 0;
   std::vector<Target> targets_;
 };

@@ -58,6 +58,34 @@ std::optional<HandlerRef> FindHandler(const Program& program, std::string_view l
   return std::nullopt;
 }
 
+std::optional<StateOwner> FindWindowField(
+    const Program& program, const std::vector<std::pair<std::string, std::string>>& reads,
+    std::string_view name) {
+  for (const auto& [actor_name, window_name] : reads) {
+    const Actor* actor = FindActor(program, actor_name);
+    const Window* window = actor != nullptr ? FindWindow(*actor, window_name) : nullptr;
+    if (window == nullptr) continue;
+    if (std::find(window->fields.begin(), window->fields.end(), name) == window->fields.end()) {
+      continue;
+    }
+    return StateOwner{actor, FindState(*actor, name)};
+  }
+  return std::nullopt;
+}
+
+void ForEachStatement(const std::vector<Statement>& body,
+                      const std::function<void(const Statement&)>& visit) {
+  for (const Statement& statement : body) {
+    visit(statement);
+    ForEachStatement(statement.then_body, visit);
+    ForEachStatement(statement.else_body, visit);
+  }
+}
+
+std::string TargetOf(const Statement& forward) {
+  return forward.target + (forward.handler.empty() ? "" : "." + forward.handler);
+}
+
 bool HoldsBuffers(const SystemNode& node) {
   return node.kind == NodeKind::kMemory || (node.kind == NodeKind::kCompute && node.vram > 0);
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,10 @@ struct SystemNode {
   std::vector<std::string> features;  // compute, CPU: avx2, fma, avx512f, …
   Span span;
 };
+
+// Bounds on a system: no machine comes near, and the verifier's searches stay short.
+inline constexpr size_t kMaxNodes = 4096;
+inline constexpr size_t kMaxEdges = 65536;
 
 struct Edge {
   uint32_t from = 0;  // indices into System::nodes
@@ -147,18 +152,25 @@ struct Sampling {
   Span span;
 };
 
-enum class StatementKind : uint8_t { kAlloc, kRead, kCopy, kForward, kDrop };
+// kLet binds a value for conditions; kIf runs one of its two bodies.
+enum class StatementKind : uint8_t { kAlloc, kLet, kRead, kDecode, kCopy, kIf, kForward, kDrop };
 // The body of a stage; buffers are linear: each is forwarded or dropped exactly once on each path.
 struct Statement {
   StatementKind kind = StatementKind::kAlloc;
-  std::string buffer;   // alloc: defines; read, copy: destination; drop: the buffer
+  std::string buffer;   // alloc, let: defines; read, decode, copy: destination; drop: the buffer
   uint32_t region = 0;  // alloc: memory node
   tensor::DType dtype = tensor::DType::kF32;  // alloc
   tensor::Shape shape;                        // alloc
   std::string data, field;                    // read: which field; kValidField is the batch's mask
-  std::string source;                         // copy
+  std::string source;                         // decode, copy; a copy's may be a window's field
+  double scale = 1;                           // decode: the elements are multiplied by it
   std::string target, handler;                // forward: stage, graph, or actor.handler
   std::vector<std::string> buffers;           // forward: in order
+  // let, if: an expression. Its inputs are buffers, window fields and bound values of these names;
+  // its one output is the value, for `if` one bool.
+  tensor::Graph value;
+  Span value_span;
+  std::vector<Statement> then_body, else_body;  // if
   Span span;
 };
 
@@ -175,6 +187,8 @@ struct Stage {
   uint32_t node = 0;
   bool samples = false;  // a source: it draws batches of rows
   Sampling sampling;
+  // (actor, window): state that conditions may look at and copies may be made of.
+  std::vector<std::pair<std::string, std::string>> reads;
   std::vector<BufferParam> params;
   std::vector<Statement> body;
   Span span;
@@ -238,6 +252,14 @@ const Window* FindWindow(const Actor& actor, std::string_view name);
 const Stage* FindStage(const Program& program, std::string_view name);
 const TensorGraph* FindGraph(const Program& program, std::string_view name);
 const Pipeline* FindPipeline(const Program& program, std::string_view name);
+// The first field of that name in one of the windows (actor, window); nullptr when none has one.
+struct StateOwner {
+  const Actor* actor = nullptr;
+  const StateField* field = nullptr;
+};
+std::optional<StateOwner> FindWindowField(
+    const Program& program, const std::vector<std::pair<std::string, std::string>>& reads,
+    std::string_view name);
 
 struct HandlerRef {
   const Actor* actor = nullptr;
@@ -245,6 +267,12 @@ struct HandlerRef {
 };
 // "actor.message".
 std::optional<HandlerRef> FindHandler(const Program& program, std::string_view link);
+
+// Calls `visit` for each statement of a body in the order written, bodies of an `if` after it.
+void ForEachStatement(const std::vector<Statement>& body,
+                      const std::function<void(const Statement&)>& visit);
+// "graph", "actor.message": what a forward hands over to.
+std::string TargetOf(const Statement& forward);
 
 // The name by which a read statement asks for a batch's mask: f32 [batch], 1 for a row and 0 for
 // the padding of the last batch of an epoch.

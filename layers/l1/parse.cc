@@ -40,9 +40,15 @@ std::optional<Program> ProgramParser::Parse() {
     Error({}, "there is no schedule: nothing says what runs", Kind::kSafety);
   }
   if (diagnostics().has_errors()) return std::nullopt;
+  IndexForwards();
+  while (TypeParams()) continue;
   BuildGraphs();
+  IndexEnds();
+  while (TypeParams()) continue;
+  ReportUntyped();
   BuildHandlers();
   ResolveReferences();
+  if (!diagnostics().has_errors()) BuildStages();
   if (diagnostics().has_errors()) return std::nullopt;
   return std::move(program_);
 }
@@ -98,6 +104,18 @@ bool ProgramParser::ParseReference(std::vector<Reference>& references, std::stri
   }
   reference.span = SpanFrom(begin);
   references.push_back(std::move(reference));
+  return true;
+}
+
+bool ProgramParser::ParseReads(std::vector<std::pair<Name, Name>>& reads) {
+  if (!Expect(":")) return false;
+  do {
+    const auto actor = ExpectName("an actor");
+    if (!actor || !Expect(".")) return false;
+    const auto window = ExpectName("a window of the actor");
+    if (!window) return false;
+    reads.emplace_back(*actor, *window);
+  } while (Accept(","));
   return true;
 }
 

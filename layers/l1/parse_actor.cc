@@ -124,7 +124,8 @@ bool ProgramParser::ParseWindow(Actor& actor, std::map<std::string, Span>& windo
     return true;
   });
   if (!fields_ok || !ExpectWord("readers")) return false;
-  if (!ParseList("(", ")", [&] { return ParseReference(window.readers, "a tensor graph"); })) {
+  if (!ParseList("(", ")",
+                 [&] { return ParseReference(window.readers, "a stage or a tensor graph"); })) {
     return false;
   }
   if (Declare(windows, *name, "window")) actor.windows.push_back(std::move(window));

@@ -49,18 +49,7 @@ void ProgramParser::ParseGraph() {
   RawGraph raw;
   bool compute = false;
   const bool ok = Block([&] {
-    if (AcceptWord("reads")) {
-      if (!Expect(":")) return false;
-      do {
-        const auto actor = ExpectName("an actor");
-        if (!actor || !Expect(".")) return false;
-        const auto window = ExpectName("a window of the actor");
-        if (!window) return false;
-        raw.reads.emplace_back(*actor, *window);
-        graph.reads.emplace_back(actor->text, window->text);
-      } while (Accept(","));
-      return true;
-    }
+    if (AcceptWord("reads")) return ParseReads(raw.reads);
     if (AcceptWord("fn")) {
       if (!ExpectWord("compute") || !ParseArgs(raw.args) || !Expect("->")) return false;
       std::map<std::string, Span> outputs;
@@ -86,6 +75,7 @@ void ProgramParser::ParseGraph() {
     Error(name->span, "tensor graph '" + name->text + "' has no compute")
         .Fix("add fn compute(…) -> (…) { … }");
   }
+  for (const auto& [actor, window] : raw.reads) graph.reads.emplace_back(actor.text, window.text);
   for (const RawArg& arg : raw.args) graph.args.push_back(arg.name.text);
   if (!Declare(units_, *name, "tensor graph")) return;
   program_.graphs.push_back(std::move(graph));

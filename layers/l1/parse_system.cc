@@ -58,7 +58,15 @@ bool ProgramParser::ParseNode() {
         .Fix("add kind: storage, memory or compute");
     return false;
   }
-  if (CheckNode(node)) program_.system.nodes.push_back(std::move(node));
+  if (!CheckNode(node)) return true;
+  if (program_.system.nodes.size() >= kMaxNodes) {
+    Error(name->span, "a system has at most " + std::to_string(kMaxNodes) + " nodes",
+          Kind::kResourceBound);
+    Stop();
+    return false;
+  }
+  node_numbers_.emplace(node.name, program_.system.nodes.size());
+  program_.system.nodes.push_back(std::move(node));
   return true;
 }
 
@@ -152,6 +160,12 @@ bool ProgramParser::ParseEdge() {
     Error(edge.span, "an edge needs a bandwidth above zero", Kind::kResourceBound);
     return false;
   }
+  if (program_.system.edges.size() >= kMaxEdges) {
+    Error(edge.span, "a system has at most " + std::to_string(kMaxEdges) + " edges",
+          Kind::kResourceBound);
+    Stop();
+    return false;
+  }
   program_.system.edges.push_back(edge);
   return true;
 }
@@ -163,15 +177,16 @@ std::optional<uint32_t> ProgramParser::ExpectNode(std::string_view what) {
 }
 
 std::optional<uint32_t> ProgramParser::ResolveNode(const Name& name) {
-  const auto node = FindNode(program_.system, name.text);
+  const auto node = node_numbers_.find(name.text);
+  if (node != node_numbers_.end()) return static_cast<uint32_t>(node->second);
   // A node that was declared and is not there has been reported.
-  if (!node && !nodes_.contains(name.text)) {
+  if (!nodes_.contains(name.text)) {
     std::vector<std::string> candidates;
     for (const SystemNode& n : program_.system.nodes) candidates.push_back(n.name);
     auto& error = ErrorUnknown("node", name, candidates, Kind::kSafety);
     if (!system_seen_) error.Fix("the system stands before what is placed on it");
   }
-  return node;
+  return std::nullopt;
 }
 
 std::optional<TensorType> ProgramParser::ParseDomain() {
@@ -232,7 +247,9 @@ void ProgramParser::ParseData() {
   const bool ok = Block([&] { return ParseField(data, fields); });
   data.span = name->span;
   if (!ok) SkipToDeclaration(Keywords());
-  if (Declare(data_, *name, "data")) program_.data.push_back(std::move(data));
+  if (!Declare(data_, *name, "data")) return;
+  data_numbers_.emplace(data.name, program_.data.size());
+  program_.data.push_back(std::move(data));
 }
 
 bool ProgramParser::ParseField(BoundData& data, std::map<std::string, Span>& fields) {

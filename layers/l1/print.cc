@@ -197,22 +197,34 @@ class ProgramPrinter {
       if (s.recent) text += ", recent: true";
       text += ")";
       out_.Line(text);
-      out_.Line();
     }
+    if (!stage.reads.empty()) out_.Line("reads: " + Reads(stage.reads));
+    if (stage.samples || !stage.reads.empty()) out_.Line();
     std::vector<std::string> params;
     for (const BufferParam& param : stage.params) {
       params.push_back(param.name + ": buf<" + NodeName(param.region) + "> " +
                        Domain(param.dtype, param.shape));
     }
-    std::vector<std::string> exits;
-    for (const Statement& statement : stage.body) {
-      if (statement.kind == StatementKind::kForward) exits.push_back(Forward(statement));
-      if (statement.kind == StatementKind::kDrop) exits.push_back("Drop(" + statement.buffer + ")");
-    }
-    List("fn process(", params, ") -> " + Join(exits) + " {", After::kDeeper);
+    List("fn process(", params, ") -> " + Exits(stage.body) + " {", After::kDeeper);
     for (const Statement& statement : stage.body) PrintStatement(statement);
     out_.Close("}");
     out_.Close("}");
+  }
+
+  // In the order written; a bar stands between those of the two branches of an `if`.
+  static std::string Exits(const std::vector<Statement>& body) {
+    std::vector<std::string> exits;
+    for (const Statement& s : body) {
+      if (s.kind == StatementKind::kForward) exits.push_back(Forward(s));
+      if (s.kind == StatementKind::kDrop) exits.push_back("Drop(" + s.buffer + ")");
+      if (s.kind != StatementKind::kIf) continue;
+      const std::string then_exits = Exits(s.then_body);
+      const std::string else_exits = Exits(s.else_body);
+      const bool both = !then_exits.empty() && !else_exits.empty();
+      const std::string all = then_exits + (both ? " | " : "") + else_exits;
+      if (!all.empty()) exits.push_back(all);
+    }
+    return Join(exits);
   }
 
   static std::string Forward(const Statement& statement) {
@@ -229,6 +241,17 @@ class ProgramPrinter {
                          Domain(s.dtype, s.shape) + ")");
       case StatementKind::kRead:
         return out_.Line("read(" + s.buffer + ", " + s.data + "." + s.field + ")");
+      case StatementKind::kLet:
+        return out_.Line("let " + s.buffer + " = " + Nested(s));
+      case StatementKind::kDecode:
+        return out_.Line("decode(" + s.buffer + ", " + s.source +
+                         (s.scale == 1 ? "" : ", scale: " + PrintReal(s.scale)) + ")");
+      case StatementKind::kIf:
+        out_.Open("if " + Nested(s) + " {");
+        for (const Statement& inner : s.then_body) PrintStatement(inner);
+        if (!s.else_body.empty()) out_.Between("} else {");
+        for (const Statement& inner : s.else_body) PrintStatement(inner);
+        return out_.Close("}");
       case StatementKind::kCopy:
         return out_.Line("copy(" + s.buffer + ", " + s.source + ")");
       case StatementKind::kForward:
@@ -238,13 +261,15 @@ class ProgramPrinter {
     }
   }
 
+  static std::string Nested(const Statement& s) {
+    return tensor::PrintNested(s.value, s.value.outputs()[0].node);
+  }
+
   void PrintGraph(const TensorGraph& graph) {
     out_.Line();
     out_.Open("tensor_graph " + graph.name + " on " + NodeName(graph.node) + " {");
     if (!graph.reads.empty()) {
-      std::vector<std::string> reads;
-      for (const auto& [actor, window] : graph.reads) reads.push_back(actor + "." + window);
-      out_.Line("reads: " + Join(reads));
+      out_.Line("reads: " + Reads(graph.reads));
       out_.Line();
     }
     std::vector<std::string> outputs;
@@ -336,6 +361,12 @@ class ProgramPrinter {
       out_.Close("]");
     }
     out_.Close("}");
+  }
+
+  static std::string Reads(const std::vector<std::pair<std::string, std::string>>& reads) {
+    std::vector<std::string> names;
+    for (const auto& [actor, window] : reads) names.push_back(actor + "." + window);
+    return Join(names);
   }
 
   static std::vector<std::string> Names(const std::vector<Reference>& references) {

@@ -6,37 +6,100 @@
 
 namespace l3c::l1 {
 
-// The type of an argument that has none of its own: of what is forwarded to it. `unit` is the
-// name of a graph, or "actor.message".
-std::optional<TensorType> ProgramParser::ForwardedType(const std::string& unit, size_t position,
-                                                       const std::string& name) {
+void ProgramParser::IndexForwards() {
+  index_.emplace(program_);
   for (const Stage& stage : program_.stages) {
-    for (const Statement& s : stage.body) {
-      if (s.kind != StatementKind::kForward || position >= s.buffers.size()) continue;
-      if (s.target + (s.handler.empty() ? "" : "." + s.handler) != unit) continue;
-      for (const BufferParam& param : stage.params) {
-        if (param.name == s.buffers[position]) return TensorType{param.dtype, param.shape};
-      }
-      for (const Statement& alloc : stage.body) {
-        if (alloc.kind == StatementKind::kAlloc && alloc.buffer == s.buffers[position]) {
-          return TensorType{alloc.dtype, alloc.shape};
-        }
-      }
-    }
+    ForEachStatement(stage.body, [&](const Statement& s) {
+      if (s.kind == StatementKind::kForward) forwards_[TargetOf(s)].emplace_back(&stage, &s);
+    });
   }
   for (const Pipeline& pipeline : program_.pipelines) {
-    for (size_t i = 1; i < pipeline.links.size(); ++i) {
-      if (pipeline.links[i].name != unit) continue;
-      const TensorGraph* graph = FindGraph(program_, pipeline.links[i - 1].name);
-      if (graph == nullptr) continue;
-      for (const tensor::Output& output : graph->graph.outputs()) {
-        if (output.name != name) continue;
-        const tensor::Node& node = graph->graph.node(output.node);
-        return TensorType{node.dtype, node.shape};
-      }
+    const TensorGraph* graph = nullptr;
+    for (const Reference& link : pipeline.links) {
+      if (graph != nullptr) graph_before_.emplace(link.name, graph);
+      if (const TensorGraph* here = index_->FindGraph(link.name)) graph = here;
     }
   }
-  return std::nullopt;
+}
+
+void ProgramParser::IndexEnds() {
+  for (const Pipeline& pipeline : program_.pipelines) {
+    const TensorGraph* graph = nullptr;
+    for (const Reference& link : pipeline.links) {
+      if (const TensorGraph* here = index_->FindGraph(link.name)) graph = here;
+    }
+    if (graph == nullptr) continue;
+    for (const tensor::Output& output : graph->graph.outputs()) {
+      const tensor::Node& node = graph->graph.node(output.node);
+      ended_.emplace(output.name, TensorType{node.dtype, node.shape});
+    }
+  }
+}
+
+// The type of an argument that has none of its own: of what is forwarded to it. `unit` is the
+// name of a stage, a graph, or "actor.message".
+std::optional<TensorType> ProgramParser::ForwardedType(const std::string& unit, size_t position,
+                                                       const std::string& name) {
+  std::optional<TensorType> type;
+  for (const auto& [stage, forward] : forwards_[unit]) {
+    if (position >= forward->buffers.size()) continue;
+    const std::string& buffer = forward->buffers[position];
+    const RawStage& raw = stages_[static_cast<size_t>(stage - program_.stages.data())];
+    for (size_t p = 0; p < stage->params.size(); ++p) {
+      const BufferParam& param = stage->params[p];
+      if (param.name != buffer) continue;
+      if (std::find(raw.untyped.begin(), raw.untyped.end(), p) != raw.untyped.end()) continue;
+      return TensorType{param.dtype, param.shape};
+    }
+    ForEachStatement(stage->body, [&](const Statement& alloc) {
+      if (alloc.kind == StatementKind::kAlloc && alloc.buffer == buffer) {
+        type = TensorType{alloc.dtype, alloc.shape};
+      }
+    });
+    if (type) return type;
+  }
+  // Outputs of a graph go by their names to the links behind it …
+  const auto before = graph_before_.find(unit);
+  if (before != graph_before_.end()) {
+    const tensor::Graph& graph = before->second->graph;
+    for (const tensor::Output& output : graph.outputs()) {
+      if (output.name != name) continue;
+      return TensorType{graph.node(output.node).dtype, graph.node(output.node).shape};
+    }
+    return std::nullopt;
+  }
+  // … and to a pipeline that continues.
+  const auto end = ended_.find(name);
+  return end == ended_.end() ? std::nullopt : std::optional(end->second);
+}
+
+bool ProgramParser::TypeParams() {
+  bool any = false;
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    Stage& stage = program_.stages[i];
+    std::erase_if(stages_[i].untyped, [&](size_t p) {
+      BufferParam& param = stage.params[p];
+      const auto type = ForwardedType(stage.name, p, param.name);
+      if (!type) return false;
+      param.dtype = type->dtype;
+      param.shape = type->shape;
+      any = true;
+      return true;
+    });
+  }
+  return any;
+}
+
+void ProgramParser::ReportUntyped() {
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    for (size_t p : stages_[i].untyped) {
+      const BufferParam& param = program_.stages[i].params[p];
+      const std::string& region = program_.system.nodes[param.region].name;
+      Error(param.span, "nothing that is forwarded here tells the type of '" + param.name + "'",
+            Kind::kConsistency)
+          .Fix("write " + param.name + ": buf<" + region + "> tensor(f32, [128, 784])");
+    }
+  }
 }
 
 bool ProgramParser::AddArguments(tensor::Graph& graph, const std::vector<RawArg>& args,
@@ -45,6 +108,10 @@ bool ProgramParser::AddArguments(tensor::Graph& graph, const std::vector<RawArg>
     const RawArg& arg = args[i];
     auto type = arg.type;
     if (!type) type = ForwardedType(unit, i, arg.name.text);
+    const auto before = graph_before_.find(unit);
+    if (!type && before != graph_before_.end() && before->second->graph.outputs().empty()) {
+      return false;  // its body was reported
+    }
     if (!type) {
       Error(arg.name.span,
             "nothing that is forwarded here tells the type of '" + arg.name.text + "'",
@@ -59,16 +126,34 @@ bool ProgramParser::AddArguments(tensor::Graph& graph, const std::vector<RawArg>
 
 bool ProgramParser::AddState(tensor::Graph& graph, const StateField& field,
                              const std::vector<RawArg>& args) {
-  for (const RawArg& arg : args) {
-    if (arg.name.text != field.name) continue;
-    Error(arg.name.span, "argument '" + field.name + "' hides the state field of that name",
-          Kind::kConsistency)
-        .With({field.span, "the state field is declared here"});
-    return false;
+  if (graph.Find(field.name)) {
+    for (const RawArg& arg : args) {
+      if (arg.name.text != field.name) continue;
+      Error(arg.name.span, "argument '" + field.name + "' hides the state field of that name",
+            Kind::kConsistency)
+          .With({field.span, "the state field is declared here"});
+      return false;
+    }
+    return true;  // read through two windows
   }
-  if (graph.Find(field.name)) return true;  // read through two windows
   graph.AddInput(field.name, field.dtype, field.shape, field.span);
   return true;
+}
+
+bool ProgramParser::ResolveReads(const std::vector<std::pair<Name, Name>>& reads) {
+  bool ok = true;
+  for (const auto& [actor_name, window_name] : reads) {
+    const Actor* actor = index_->FindActor(actor_name.text);
+    if (actor == nullptr) {
+      ErrorUnknown("actor", actor_name, NamesOf(program_.actors), Kind::kSafety);
+      ok = false;
+    } else if (index_->FindWindow(*actor, window_name.text) == nullptr) {
+      ErrorUnknown("window of actor '" + actor->name + "'", window_name, NamesOf(actor->windows),
+                   Kind::kSafety);
+      ok = false;
+    }
+  }
+  return ok;
 }
 
 void ProgramParser::BuildGraphs() {
@@ -76,23 +161,12 @@ void ProgramParser::BuildGraphs() {
     TensorGraph& graph = program_.graphs[i];
     const RawGraph& raw = graphs_[i];
     if (!AddArguments(graph.graph, raw.args, graph.name)) continue;
-    bool ok = true;
+    bool ok = ResolveReads(raw.reads);
+    if (!ok) continue;
     for (const auto& [actor_name, window_name] : raw.reads) {
-      const Actor* actor = FindActor(program_, actor_name.text);
-      if (actor == nullptr) {
-        ErrorUnknown("actor", actor_name, NamesOf(program_.actors), Kind::kSafety);
-        ok = false;
-        continue;
-      }
-      const Window* window = FindWindow(*actor, window_name.text);
-      if (window == nullptr) {
-        ErrorUnknown("window of actor '" + actor->name + "'", window_name, NamesOf(actor->windows),
-                     Kind::kSafety);
-        ok = false;
-        continue;
-      }
-      for (const std::string& field : window->fields) {
-        ok = AddState(graph.graph, *FindState(*actor, field), raw.args) && ok;
+      const Actor* actor = index_->FindActor(actor_name.text);
+      for (const std::string& field : index_->FindWindow(*actor, window_name.text)->fields) {
+        ok = AddState(graph.graph, *index_->FindState(*actor, field), raw.args) && ok;
       }
     }
     if (!ok) continue;
@@ -125,9 +199,8 @@ void ProgramParser::DropUnusedState(tensor::Graph& graph, const std::vector<std:
     for (tensor::NodeId input : node.inputs) used[input] = true;
   }
   for (const tensor::Output& output : graph.outputs()) used[output.node] = true;
-  for (tensor::NodeId input : graph.inputs()) {
-    const std::string& name = graph.node(input).name;
-    if (std::find(args.begin(), args.end(), name) != args.end()) used[input] = true;
+  for (const std::string& arg : args) {
+    if (const auto input = graph.Find(arg)) used[*input] = true;
   }
   tensor::Graph kept;
   std::vector<tensor::NodeId> ids(graph.size());
@@ -161,40 +234,51 @@ std::vector<std::string> ProgramParser::Units() const {
 
 void ProgramParser::ResolveIn(const std::vector<Reference>& references, std::string_view what,
                               const std::vector<std::string>& candidates) {
+  const std::set<std::string_view> known(candidates.begin(), candidates.end());
   for (const Reference& reference : references) {
-    if (std::find(candidates.begin(), candidates.end(), reference.name) != candidates.end()) {
-      continue;
-    }
+    if (known.contains(reference.name)) continue;
     ErrorUnknown(what, {reference.name, reference.span}, candidates, Kind::kSafety);
   }
 }
 
 void ProgramParser::ResolveReferences() {
-  const std::vector<std::string> units = Units();
-  const std::vector<std::string> graphs = NamesOf(program_.graphs);
-  const std::vector<std::string> pipelines = NamesOf(program_.pipelines);
+  std::vector<std::string> readers = NamesOf(program_.graphs);
+  for (const Stage& stage : program_.stages) readers.push_back(stage.name);
+  std::vector<Reference> references;
   for (const Actor& actor : program_.actors) {
-    for (const Window& window : actor.windows) ResolveIn(window.readers, "tensor graph", graphs);
-  }
-  for (const Stage& stage : program_.stages) {
-    for (const Statement& s : stage.body) {
-      if (s.kind != StatementKind::kForward) continue;
-      const std::string target = s.target + (s.handler.empty() ? "" : "." + s.handler);
-      ResolveIn({{target, s.span}}, "forward target", units);
+    for (const Window& window : actor.windows) {
+      references.insert(references.end(), window.readers.begin(), window.readers.end());
     }
   }
-  for (const Pipeline& pipeline : program_.pipelines) {
-    ResolveIn(pipeline.links, "stage, graph or message", units);
+  ResolveIn(references, "stage or tensor graph", readers);
+  for (const RawStage& stage : stages_) ResolveReads(stage.reads);
+  references.clear();
+  for (const Stage& stage : program_.stages) {
+    ForEachStatement(stage.body, [&](const Statement& s) {
+      if (s.kind == StatementKind::kForward) references.push_back({TargetOf(s), s.span});
+    });
   }
+  const std::vector<std::string> units = Units();
+  ResolveIn(references, "forward target", units);
+  references.clear();
+  for (const Pipeline& pipeline : program_.pipelines) {
+    references.insert(references.end(), pipeline.links.begin(), pipeline.links.end());
+  }
+  ResolveIn(references, "stage, graph or message", units);
+  const std::vector<std::string> pipelines = NamesOf(program_.pipelines);
   ResolveIn(program_.schedule.pipelines, "pipeline", pipelines);
   ResolveIn(program_.schedule.actors, "actor", NamesOf(program_.actors));
-  for (const Name& name : phase_pipelines_) {
-    ResolveIn({{name.text, name.span}}, "pipeline", pipelines);
-  }
+  references.clear();
+  for (const Name& name : phase_pipelines_) references.push_back({name.text, name.span});
+  ResolveIn(references, "pipeline", pipelines);
+  ResolveMetrics();
+}
+
+void ProgramParser::ResolveMetrics() {
   for (const auto& [graph_name, numerator, denominator] : metrics_) {
-    const TensorGraph* graph = FindGraph(program_, graph_name.text);
+    const TensorGraph* graph = index_->FindGraph(graph_name.text);
     if (graph == nullptr) {
-      ErrorUnknown("tensor graph", graph_name, graphs, Kind::kSafety);
+      ErrorUnknown("tensor graph", graph_name, NamesOf(program_.graphs), Kind::kSafety);
       continue;
     }
     std::vector<std::string> outputs;

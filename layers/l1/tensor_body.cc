@@ -71,6 +71,15 @@ void TensorBody::ParseHandler(const Actor& actor) {
   }
 }
 
+std::optional<NodeId> TensorBody::ParseValue() {
+  const auto value = ParseExpression("");
+  if (value && !AtEnd()) {
+    ErrorExpected("the end of the expression");
+    return std::nullopt;
+  }
+  return value;
+}
+
 bool TensorBody::ParseLet() {
   Next();
   const auto name = ExpectName("the name of a value");

@@ -29,6 +29,8 @@ class TensorBody : public support::ParserBase {
   // Reports what is wrong and goes on with the next statement where it can.
   void ParseCompute(const std::vector<support::Name>& outputs);
   void ParseHandler(const Actor& actor);
+  // One expression, to its end.
+  std::optional<tensor::NodeId> ParseValue();
 
  private:
   bool ParseLet();

@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "layers/l1/flow.h"
 #include "layers/l1/ir.h"
+#include "layers/l1/program_index.h"
 #include "layers/support/diagnostics.h"
 
 namespace l3c::l1 {
@@ -32,14 +34,16 @@ struct Receiver {
   std::vector<Slot> slots;
 };
 
-// "graph", "actor.message".
-std::string TargetOf(const Statement& forward);
 std::string Text(const TensorType& type);
 
 class Verifier {
  public:
   Verifier(const Program& program, support::Diagnostics& diagnostics)
-      : program_(program), diagnostics_(diagnostics) {}
+      : program_(program),
+        diagnostics_(diagnostics),
+        index_(program),
+        topology_(program.system),
+        flows_(program, index_) {}
 
   bool Run();
 
@@ -51,12 +55,14 @@ class Verifier {
 
   // ---- Topology consistency (verify_references.cc) ----------------------------------------------
   void CheckEdges();
+  void CheckPlaces();
   void CheckTransfers();
 
   // ---- Reference resolution (verify_references.cc) ----------------------------------------------
   void Unknown(Span span, const std::string& what, const std::string& name);
   void CheckReferences();
   void CheckArgs(const tensor::Graph& graph, const std::vector<std::string>& args, Span span);
+  void CheckReads(const std::vector<std::pair<std::string, std::string>>& reads, Span span);
   void CheckStageReferences(const Stage& stage);
   void CheckScheduled();
 
@@ -66,26 +72,33 @@ class Verifier {
   void CheckForwards();
   void CheckPipelineLinks();
   void CheckByName(const TensorGraph& graph, const Reference& next);
-  bool HasBatch(const Pipeline& pipeline, size_t link) const;
+
+  // ---- What runs in a step (verify_step.cc) -----------------------------------------------------
+  void CheckSteps();
+  void CheckStep(const Pipeline& pipeline, const std::vector<Reference>& links);
+  void CheckForwardedOnce(const std::vector<Statement>& body,
+                          std::map<std::string, const Statement*>& before,
+                          std::vector<std::string>& entered);
 
   // ---- Window separation (verify_state.cc) ------------------------------------------------------
   void CheckWindows();
-  void CheckOrder(const Pipeline& pipeline, const TensorGraph& graph, const Actor& actor);
+  void CheckGranted(const std::string& what, const std::string& name, Span span,
+                    const std::vector<std::pair<std::string, std::string>>& reads);
+  void CheckOrder(const std::vector<Reference>& links);
   void CheckEvaluation(const Phase& phase);
 
   // ---- Shape propagation (verify_state.cc) ------------------------------------------------------
   void CheckStateTypes();
-  const StateField* WindowField(const TensorGraph& graph, const std::string& name) const;
 
   // ---- Region provenance (verify_flow.cc) -------------------------------------------------------
   std::string MemoriesText(uint32_t node) const;
-  bool IsLocal(uint32_t node, uint32_t region) const;
+  bool IsLocal(uint32_t node, uint32_t region) const { return topology_.IsLocal(node, region); }
   void CheckRegions();
-  bool Share(uint32_t a, uint32_t b) const;
+  void CheckStageRegions(const Stage& stage, const Statement& s, const Buffers& buffers);
   void CheckForwardRegions(const Statement& s, const Buffers& buffers);
   void CheckGraphRegions(const TensorGraph& graph, const Receiver& receiver, const Reference& next);
 
-  // ---- Buffer conservation (verify_flow.cc) -----------------------------------------------------
+  // ---- Buffer conservation (verify_conservation.cc) ---------------------------------------------
   void CheckConservation();
 
   // ---- Tensor reachability (verify_state.cc) ----------------------------------------------------
@@ -96,11 +109,18 @@ class Verifier {
   // ---- Persistent memory (verify_state.cc) ------------------------------------------------------
   void CheckPersistentMemory();
 
+  void CheckValues(const Stage& stage);
+
   // ---- Finiteness (verify_flow.cc) --------------------------------------------------------------
   void CheckFiniteness();
+  void ReportRound(const std::vector<std::pair<std::string, size_t>>& path, const std::string& to,
+                   Span span);
 
   const Program& program_;
   support::Diagnostics& diagnostics_;
+  const ProgramIndex index_;
+  Topology topology_;
+  const Flows flows_;
 };
 
 }  // namespace l3c::l1

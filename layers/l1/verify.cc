@@ -14,14 +14,10 @@ Buffers BuffersOf(const Stage& stage) {
   Buffers buffers;
   for (const BufferParam& p : stage.params)
     buffers[p.name] = {{p.dtype, p.shape}, p.region, p.span};
-  for (const Statement& s : stage.body) {
+  ForEachStatement(stage.body, [&](const Statement& s) {
     if (s.kind == StatementKind::kAlloc) buffers[s.buffer] = {{s.dtype, s.shape}, s.region, s.span};
-  }
+  });
   return buffers;
-}
-
-std::string TargetOf(const Statement& forward) {
-  return forward.target + (forward.handler.empty() ? "" : "." + forward.handler);
 }
 
 namespace {
@@ -41,11 +37,13 @@ bool Verifier::Run() {
   if (!clean() || IsSystemFragment(program_)) return clean();
   CheckReferences();
   if (!clean()) return false;
+  CheckPlaces();
   CheckTransfers();
   CheckScheduled();
   CheckSampling();
   CheckForwards();
   CheckPipelineLinks();
+  CheckSteps();
   CheckWindows();
   CheckStateTypes();
   CheckRegions();
@@ -62,7 +60,7 @@ support::Diagnostic& Verifier::Error(Kind kind, Span span, std::string message) 
 
 std::optional<Receiver> Verifier::FindReceiver(const std::string& name) const {
   Receiver receiver;
-  if (const Stage* stage = FindStage(program_, name)) {
+  if (const Stage* stage = index_.FindStage(name)) {
     receiver.node = stage->node;
     receiver.span = stage->span;
     for (const BufferParam& p : stage->params) {
@@ -70,7 +68,7 @@ std::optional<Receiver> Verifier::FindReceiver(const std::string& name) const {
     }
     return receiver;
   }
-  if (const TensorGraph* graph = FindGraph(program_, name)) {
+  if (const TensorGraph* graph = index_.FindGraph(name)) {
     receiver.node = graph->node;
     receiver.span = graph->span;
     for (const std::string& arg : graph->args) {
@@ -78,7 +76,7 @@ std::optional<Receiver> Verifier::FindReceiver(const std::string& name) const {
     }
     return receiver;
   }
-  if (const auto ref = FindHandler(program_, name)) {
+  if (const HandlerRef* ref = index_.FindHandler(name)) {
     receiver.node = ref->actor->node;
     receiver.span = ref->handler->span;
     for (const std::string& arg : ref->handler->args) {

@@ -10,26 +10,6 @@ namespace l3c::l1 {
 using support::Kind;
 using tensor::DType;
 
-namespace {
-
-std::string PrintStatement(const Statement& s) {
-  switch (s.kind) {
-    case StatementKind::kAlloc:
-      return "let " + s.buffer;
-    case StatementKind::kRead:
-      return "read(" + s.buffer + ")";
-    case StatementKind::kCopy:
-      return "copy(" + s.buffer + ", " + s.source + ")";
-    case StatementKind::kForward:
-      return "forward(" + TargetOf(s) + ")";
-    case StatementKind::kDrop:
-      return "Drop(" + s.buffer + ")";
-  }
-  return "";
-}
-
-}  // namespace
-
 // ---- Forwarding signatures
 // -----------------------------------------------------------------------
 
@@ -40,15 +20,25 @@ void Verifier::CheckSampling() {
             "stage '" + stage.name + "' draws batches, so nothing can be forwarded to it");
     }
     const auto buffers = BuffersOf(stage);
-    for (const Statement& s : stage.body) {
+    ForEachStatement(stage.body, [&](const Statement& s) {
       if (s.kind == StatementKind::kRead) CheckRead(stage, s, buffers);
-      if (s.kind == StatementKind::kCopy &&
-          buffers.at(s.buffer).type != buffers.at(s.source).type) {
-        Error(Kind::kSafety, s.span,
-              "'" + s.source + "' is " + Text(buffers.at(s.source).type) + ", but '" + s.buffer +
-                  "' is " + Text(buffers.at(s.buffer).type));
+      if (s.kind != StatementKind::kCopy && s.kind != StatementKind::kDecode) return;
+      const TensorType& to = buffers.at(s.buffer).type;
+      TensorType from;
+      if (const auto source = buffers.find(s.source); source != buffers.end()) {
+        from = source->second.type;
+      } else {
+        const auto owner = index_.FindWindowField(stage.reads, s.source);
+        from = {owner->field->dtype, owner->field->shape};
       }
-    }
+      const bool decode = s.kind == StatementKind::kDecode;
+      if (decode ? from.shape != to.shape : from != to) {
+        Error(Kind::kSafety, s.span,
+              "'" + s.source + "' is " + Text(from) + ", but '" + s.buffer + "' is " + Text(to));
+      } else if (decode && s.scale != 1 && !tensor::IsFloat(to.dtype)) {
+        Error(Kind::kSafety, s.span, "a scale makes reals, but '" + s.buffer + "' is " + Text(to));
+      }
+    });
   }
 }
 
@@ -60,7 +50,7 @@ void Verifier::CheckRead(const Stage& stage, const Statement& s, const Buffers& 
     return;
   }
   TensorType expected{DType::kF32, {stage.sampling.batch}};
-  if (const BoundField* field = FindField(*FindData(program_, s.data), s.field)) {
+  if (const BoundField* field = FindField(*index_.FindData(s.data), s.field)) {
     expected.dtype = field->dtype;
     expected.shape.insert(expected.shape.end(), field->shape.begin(), field->shape.end());
   }
@@ -75,15 +65,15 @@ void Verifier::CheckRead(const Stage& stage, const Statement& s, const Buffers& 
 void Verifier::CheckForwards() {
   for (const Stage& stage : program_.stages) {
     const auto buffers = BuffersOf(stage);
-    for (const Statement& s : stage.body) {
-      if (s.kind != StatementKind::kForward) continue;
+    ForEachStatement(stage.body, [&](const Statement& s) {
+      if (s.kind != StatementKind::kForward) return;
       const Receiver receiver = *FindReceiver(TargetOf(s));
       if (s.buffers.size() != receiver.slots.size()) {
         Error(Kind::kSafety, s.span,
               "'" + TargetOf(s) + "' takes " + std::to_string(receiver.slots.size()) +
                   " buffers, not " + std::to_string(s.buffers.size()))
             .With({receiver.span, "'" + TargetOf(s) + "' is declared here"});
-        continue;
+        return;
       }
       for (size_t i = 0; i < s.buffers.size(); ++i) {
         const BufferInfo& buffer = buffers.at(s.buffers[i]);
@@ -94,60 +84,46 @@ void Verifier::CheckForwards() {
                   Text(receiver.slots[i].type))
             .With({receiver.span, "'" + TargetOf(s) + "' is declared here"});
       }
-    }
+    });
   }
 }
 
-// Along a pipeline a stage hands over by forward; a graph's outputs go by their names.
+// Along a pipeline a stage hands over by forward; a graph's outputs go by their names. A graph
+// behind a message computes on a batch of its own, which a stage before it forwards to it.
 void Verifier::CheckPipelineLinks() {
   for (const Pipeline& pipeline : program_.pipelines) {
-    if (pipeline.links.empty()) continue;
+    std::set<std::string> forwarded;  // to these, by a stage so far
+    std::set<std::string> seen;
+    const TensorGraph* graph = nullptr;  // the last one
     for (size_t i = 0; i + 1 < pipeline.links.size(); ++i) {
       const Reference& link = pipeline.links[i];
       const Reference& next = pipeline.links[i + 1];
-      if (const Stage* stage = FindStage(program_, link.name)) {
-        const bool forwards =
-            std::any_of(stage->body.begin(), stage->body.end(), [&](const Statement& s) {
-              return s.kind == StatementKind::kForward && TargetOf(s) == next.name;
-            });
-        if (!forwards) {
-          Error(Kind::kSafety, next.span,
-                "stage '" + stage->name + "' comes before '" + next.name +
-                    "' in the pipeline, but does not forward to it")
-              .With({stage->span, "'" + stage->name + "' is declared here"});
-        }
-      } else if (const TensorGraph* graph = FindGraph(program_, link.name)) {
-        CheckByName(*graph, next);
-      } else if (!FindHandler(program_, next.name) && !HasBatch(pipeline, i + 1)) {
+      seen.insert(link.name);
+      const bool own = forwarded.contains(next.name) && !seen.contains(next.name);
+      if (const Stage* stage = index_.FindStage(link.name)) {
+        bool forwards = false;
+        ForEachStatement(stage->body, [&](const Statement& s) {
+          if (s.kind != StatementKind::kForward) return;
+          forwarded.insert(TargetOf(s));
+          forwards = forwards || TargetOf(s) == next.name;
+        });
+        if (forwards || own) continue;
+        Error(Kind::kSafety, next.span,
+              "stage '" + stage->name + "' comes before '" + next.name +
+                  "' in the pipeline, but does not forward to it")
+            .With({stage->span, "'" + stage->name + "' is declared here"});
+      } else if (const TensorGraph* here = index_.FindGraph(link.name)) {
+        graph = here;
+        if (!own) CheckByName(*graph, next);
+      } else if (own) {
+        continue;
+      } else if (index_.FindHandler(next.name) == nullptr) {
         Error(Kind::kSafety, next.span, "a message hands nothing on, so it ends a pipeline");
-      } else if (FindHandler(program_, next.name)) {
-        // Several messages may follow one graph; its outputs are there for all.
-        for (size_t g = i; g-- > 0;) {
-          const TensorGraph* before = FindGraph(program_, pipeline.links[g].name);
-          if (before == nullptr) continue;
-          CheckByName(*before, next);
-          break;
-        }
+      } else if (graph != nullptr) {
+        CheckByName(*graph, next);  // several messages may follow one graph
       }
     }
   }
-}
-
-// A graph behind a message computes on a batch of its own, which a stage before it forwards to it.
-bool Verifier::HasBatch(const Pipeline& pipeline, size_t link) const {
-  const std::string& name = pipeline.links[link].name;
-  if (FindGraph(program_, name) == nullptr) return false;
-  bool forwarded = false;
-  for (size_t i = 0; i < link; ++i) {
-    if (pipeline.links[i].name == name) return false;  // it has used its batch up
-    const Stage* stage = FindStage(program_, pipeline.links[i].name);
-    if (stage == nullptr) continue;
-    forwarded =
-        forwarded || std::any_of(stage->body.begin(), stage->body.end(), [&](const Statement& s) {
-          return s.kind == StatementKind::kForward && TargetOf(s) == name;
-        });
-  }
-  return forwarded;
 }
 
 void Verifier::CheckByName(const TensorGraph& graph, const Reference& next) {
@@ -178,15 +154,10 @@ void Verifier::CheckByName(const TensorGraph& graph, const Reference& next) {
 
 std::string Verifier::MemoriesText(uint32_t node) const {
   std::string text;
-  for (uint32_t memory : LocalMemories(system(), node)) {
+  for (uint32_t memory : topology_.LocalMemories(node)) {
     text += (text.empty() ? "'" : ", '") + NodeName(memory) + "'";
   }
   return text.empty() ? "no memory" : text;
-}
-
-bool Verifier::IsLocal(uint32_t node, uint32_t region) const {
-  const auto memories = LocalMemories(system(), node);
-  return std::find(memories.begin(), memories.end(), region) != memories.end();
 }
 
 void Verifier::CheckRegions() {
@@ -197,22 +168,18 @@ void Verifier::CheckRegions() {
       Error(Kind::kConsistency, buffer.span,
             "'" + name + "' is on '" + NodeName(buffer.region) + "', which holds no buffers");
     }
-    for (const Statement& s : stage.body) {
-      if (s.kind == StatementKind::kRead && !LocalMemories(system(), stage.node).empty() &&
-          !IsLocal(stage.node, buffers.at(s.buffer).region)) {
-        Error(Kind::kConsistency, s.span,
-              "stage '" + stage.name + "' runs on '" + NodeName(stage.node) +
-                  "' and decodes into " + MemoriesText(stage.node) + ", not into buf<" +
-                  NodeName(buffers.at(s.buffer).region) + ">")
-            .With({buffers.at(s.buffer).span, "'" + s.buffer + "' is allocated here"});
+    ForEachStatement(stage.body, [&](const Statement& s) {
+      if (s.kind == StatementKind::kForward) {
+        CheckForwardRegions(s, buffers);
+      } else if (!topology_.LocalMemories(stage.node).empty()) {
+        CheckStageRegions(stage, s, buffers);
       }
-      if (s.kind == StatementKind::kForward) CheckForwardRegions(s, buffers);
-    }
+    });
   }
   // A graph hands its outputs over where it left them.
   for (const Pipeline& pipeline : program_.pipelines) {
     for (size_t i = 0; i + 1 < pipeline.links.size(); ++i) {
-      const TensorGraph* graph = FindGraph(program_, pipeline.links[i].name);
+      const TensorGraph* graph = index_.FindGraph(pipeline.links[i].name);
       if (graph == nullptr) continue;
       const Receiver receiver = *FindReceiver(pipeline.links[i + 1].name);
       CheckGraphRegions(*graph, receiver, pipeline.links[i + 1]);
@@ -220,8 +187,8 @@ void Verifier::CheckRegions() {
   }
   for (const TensorGraph& graph : program_.graphs) {
     for (const auto& [actor_name, window] : graph.reads) {
-      const Actor* actor = FindActor(program_, actor_name);
-      if (Share(graph.node, actor->node)) continue;
+      const Actor* actor = index_.FindActor(actor_name);
+      if (topology_.Share(graph.node, actor->node)) continue;
       Error(Kind::kConsistency, graph.span,
             "tensor graph '" + graph.name + "' on '" + NodeName(graph.node) +
                 "' reads the state of actor '" + actor_name + "' on '" + NodeName(actor->node) +
@@ -231,10 +198,36 @@ void Verifier::CheckRegions() {
   }
 }
 
-bool Verifier::Share(uint32_t a, uint32_t b) const {
-  const auto memories = LocalMemories(system(), a);
-  return std::any_of(memories.begin(), memories.end(),
-                     [&](uint32_t memory) { return IsLocal(b, memory); });
+// A stage reads, decodes and looks at what its node can reach; it copies anything.
+void Verifier::CheckStageRegions(const Stage& stage, const Statement& s, const Buffers& buffers) {
+  const auto reach = [&](const std::string& name, const std::string& verb, const std::string& to) {
+    const auto buffer = buffers.find(name);
+    if (buffer == buffers.end() || IsLocal(stage.node, buffer->second.region)) return true;
+    Error(Kind::kConsistency, s.span,
+          "stage '" + stage.name + "' runs on '" + NodeName(stage.node) + "' and " + verb + " " +
+              to + " " + MemoriesText(stage.node) + ", not " + to + " buf<" +
+              NodeName(buffer->second.region) + ">")
+        .With({buffer->second.span, "'" + name + "' is allocated here"});
+    return false;
+  };
+  if (s.kind == StatementKind::kRead) reach(s.buffer, "decodes", "into");
+  if (s.kind == StatementKind::kDecode && reach(s.buffer, "decodes", "into")) {
+    reach(s.source, "looks", "at");
+  }
+  for (tensor::NodeId input : s.value.inputs()) {
+    const std::string& name = s.value.node(input).name;
+    if (!reach(name, "looks", "at")) return;
+    const auto owner = index_.FindWindowField(stage.reads, name);
+    if (buffers.contains(name) || !owner || topology_.Share(stage.node, owner->actor->node)) {
+      continue;
+    }
+    Error(Kind::kConsistency, s.span,
+          "stage '" + stage.name + "' on '" + NodeName(stage.node) +
+              "' looks at the state of actor '" + owner->actor->name + "' on '" +
+              NodeName(owner->actor->node) + "', but they share no memory")
+        .With({owner->actor->span, "the actor is declared here"})
+        .Fix("copy it to a buffer there first");
+  }
 }
 
 void Verifier::CheckForwardRegions(const Statement& s, const Buffers& buffers) {
@@ -257,8 +250,8 @@ void Verifier::CheckForwardRegions(const Statement& s, const Buffers& buffers) {
 void Verifier::CheckGraphRegions(const TensorGraph& graph, const Receiver& receiver,
                                  const Reference& next) {
   for (const Receiver::Slot& slot : receiver.slots) {
-    const bool ok =
-        slot.region ? IsLocal(graph.node, *slot.region) : Share(graph.node, receiver.node);
+    const bool ok = slot.region ? IsLocal(graph.node, *slot.region)
+                                : topology_.Share(graph.node, receiver.node);
     if (ok) continue;
     Error(Kind::kConsistency, next.span,
           "'" + slot.name + "' is made in " + MemoriesText(graph.node) + " by '" + graph.name +
@@ -266,71 +259,6 @@ void Verifier::CheckGraphRegions(const TensorGraph& graph, const Receiver& recei
               NodeName(receiver.node) + "' cannot reach it")
         .Fix("put a stage between them that copies it");
     return;
-  }
-}
-
-// ---- Buffer conservation
-// -------------------------------------------------------------------------
-
-// A stage's body has one path, from its first statement to its last.
-void Verifier::CheckConservation() {
-  for (const Stage& stage : program_.stages) {
-    const auto buffers = BuffersOf(stage);
-    std::map<std::string, Span> consumed;
-    std::set<std::string> live;
-    std::set<std::string> filled;
-    std::string path = "entry";
-    for (const BufferParam& p : stage.params) {
-      live.insert(p.name);
-      filled.insert(p.name);
-    }
-    for (const Statement& s : stage.body) {
-      path += " -> " + PrintStatement(s);
-      const auto use = [&](const std::string& name) {
-        if (live.contains(name)) return true;
-        if (consumed.contains(name)) {
-          Error(Kind::kSafety, s.span, "'" + name + "' is used after it is gone")
-              .With({consumed.at(name), "it is handed over or dropped here"});
-        } else {
-          Error(Kind::kSafety, s.span, "'" + name + "' is used before it is allocated");
-        }
-        return false;
-      };
-      const auto take = [&](const std::string& name) {
-        if (!use(name)) return;
-        live.erase(name);
-        consumed[name] = s.span;
-      };
-      switch (s.kind) {
-        case StatementKind::kAlloc:
-          live.insert(s.buffer);
-          break;
-        case StatementKind::kRead:
-          if (use(s.buffer)) filled.insert(s.buffer);
-          break;
-        case StatementKind::kCopy:
-          if (use(s.source) && use(s.buffer)) filled.insert(s.buffer);
-          break;
-        case StatementKind::kForward:
-          for (const std::string& name : s.buffers) {
-            if (live.contains(name) && !filled.contains(name)) {
-              Error(Kind::kSafety, s.span, "'" + name + "' is forwarded before it is filled")
-                  .With({buffers.at(name).span, "it is allocated here"});
-            }
-            take(name);
-          }
-          break;
-        case StatementKind::kDrop:
-          take(s.buffer);
-          break;
-      }
-    }
-    for (const std::string& name : live) {
-      Error(Kind::kLiveness, buffers.at(name).span,
-            "buffer '" + name + "' of stage '" + stage.name + "' is neither forwarded nor dropped")
-          .With({stage.span, "on the path " + path + " -> end"})
-          .Fix("forward it, or end with Drop(" + name + ")");
-    }
   }
 }
 
@@ -349,34 +277,78 @@ void Verifier::CheckFiniteness() {
           .With({it->second, "it is here already"});
     }
   }
-  // Stages forward to stages: a depth-first search for a way back, without recursion.
-  std::map<std::string, int> state;  // 1: on the path, 2: done
-  for (const Stage& root : program_.stages) {
-    if (state[root.name] != 0) continue;
-    std::vector<std::pair<const Stage*, size_t>> path = {{&root, 0}};
-    state[root.name] = 1;
+  // What hands over to what: stages by forwarding, graphs by the names of their outputs. A message
+  // ends a chain, since state is read in the next step.
+  struct Way {
+    std::string to;
+    Span span;
+  };
+  std::map<std::string, std::vector<Way>> ways;
+  std::vector<std::string> units;
+  for (const Stage& stage : program_.stages) {
+    units.push_back(stage.name);
+    ForEachStatement(stage.body, [&](const Statement& s) {
+      if (s.kind == StatementKind::kForward && s.handler.empty()) {
+        ways[stage.name].push_back({s.target, s.span});
+      }
+    });
+  }
+  for (const TensorGraph& graph : program_.graphs) units.push_back(graph.name);
+  for (const Pipeline& pipeline : program_.pipelines) {
+    const std::vector<Reference> links =
+        flows_.IsRun(pipeline) ? flows_.LinksOf(pipeline) : pipeline.links;
+    for (size_t i = 0; i + 1 < links.size(); ++i) {
+      if (index_.FindGraph(links[i].name) == nullptr) continue;
+      if (index_.FindHandler(links[i + 1].name) != nullptr) continue;
+      ways[links[i].name].push_back({links[i + 1].name, links[i + 1].span});
+    }
+  }
+  // A depth-first search for a way back, without recursion.
+  enum class Mark : uint8_t { kNew, kOnPath, kDone };
+  std::map<std::string, Mark> marks;
+  for (const std::string& root : units) {
+    if (marks[root] != Mark::kNew) continue;
+    std::vector<std::pair<std::string, size_t>> path = {{root, 0}};
+    marks[root] = Mark::kOnPath;
     while (!path.empty()) {
-      auto& [stage, next] = path.back();
-      if (next == stage->body.size()) {
-        state[stage->name] = 2;
+      const std::string unit = path.back().first;
+      const std::vector<Way>& from = ways[unit];
+      if (path.back().second == from.size()) {
+        marks[unit] = Mark::kDone;
         path.pop_back();
         continue;
       }
-      const Statement& s = stage->body[next++];
-      if (s.kind != StatementKind::kForward) continue;
-      const Stage* target = FindStage(program_, TargetOf(s));
-      if (target == nullptr || state[target->name] == 2) continue;
-      if (state[target->name] == 1) {
-        Error(Kind::kResourceBound, s.span,
-              "stage '" + stage->name + "' forwards to '" + target->name +
-                  "', which forwards to it again: a buffer would circle for ever")
-            .With({target->span, "'" + target->name + "' is declared here"});
-        continue;
+      const Way& way = from[path.back().second++];
+      Mark& mark = marks[way.to];
+      if (mark == Mark::kNew) {
+        mark = Mark::kOnPath;
+        path.emplace_back(way.to, 0);
+      } else if (mark == Mark::kOnPath) {
+        ReportRound(path, way.to, way.span);
       }
-      state[target->name] = 1;
-      path.emplace_back(target, 0);
     }
   }
+}
+
+void Verifier::ReportRound(const std::vector<std::pair<std::string, size_t>>& path,
+                           const std::string& to, Span span) {
+  constexpr size_t kMaxNamed = 12;
+  size_t begin = path.size();
+  while (path[begin - 1].first != to) --begin;
+  --begin;
+  std::string round;
+  for (size_t i = begin; i < path.size(); ++i) {
+    if (i - begin < kMaxNamed) round += path[i].first + " -> ";
+    if (i - begin == kMaxNamed) round += "… -> ";
+  }
+  const std::string& last = path.back().first;
+  const bool stage = index_.FindStage(last) != nullptr;
+  Error(Kind::kResourceBound, span,
+        (stage ? "stage '" + last + "' forwards to '"
+               : "tensor graph '" + last + "' hands over to '") +
+            to + "', which comes back to it: a buffer would circle for ever")
+      .With({FindReceiver(to)->span, "'" + to + "' is declared here"})
+      .With({{}, "round and round: " + round + to});
 }
 
 }  // namespace l3c::l1

@@ -1,11 +1,13 @@
 // Topology consistency and reference resolution.
 #include <algorithm>
+#include <set>
 
 #include "layers/l1/verifier.h"
 
 namespace l3c::l1 {
 
 using support::Kind;
+using tensor::NodeId;
 
 // ---- Topology consistency
 // ------------------------------------------------------------------------
@@ -21,13 +23,13 @@ void Verifier::CheckEdges() {
   }
 }
 
-void Verifier::CheckTransfers() {
+void Verifier::CheckPlaces() {
   const auto placed = [&](uint32_t node, Span span, const std::string& what) {
     if (system().nodes[node].kind != NodeKind::kCompute) {
       Error(Kind::kSafety, span,
             what + " is placed on '" + NodeName(node) + "', which is a " +
                 std::string(NodeKindName(system().nodes[node].kind)) + " node and cannot compute");
-    } else if (LocalMemories(system(), node).empty()) {
+    } else if (topology_.LocalMemories(node).empty()) {
       Error(Kind::kSafety, span,
             what + " is placed on '" + NodeName(node) +
                 "', which has no edge to a memory node and no vram");
@@ -38,22 +40,30 @@ void Verifier::CheckTransfers() {
   for (const TensorGraph& g : program_.graphs) {
     placed(g.node, g.span, "tensor graph '" + g.name + "'");
   }
+}
+
+void Verifier::CheckTransfers() {
   for (const Stage& stage : program_.stages) {
     const auto buffers = BuffersOf(stage);
-    for (const Statement& s : stage.body) {
-      const uint32_t to = buffers.contains(s.buffer) ? buffers.at(s.buffer).region : 0;
+    ForEachStatement(stage.body, [&](const Statement& s) {
+      const bool read = s.kind == StatementKind::kRead;
+      if (!read && s.kind != StatementKind::kCopy && s.kind != StatementKind::kDecode) return;
+      const uint32_t to = buffers.at(s.buffer).region;
       uint32_t from = to;
-      if (s.kind == StatementKind::kRead) {
-        const BoundField* field = FindField(*FindData(program_, s.data), s.field);
+      if (read) {
+        const BoundField* field = FindField(*index_.FindData(s.data), s.field);
         if (field != nullptr) from = field->storage;
-      } else if (s.kind == StatementKind::kCopy) {
-        from = buffers.at(s.source).region;
+      } else if (const auto source = buffers.find(s.source); source != buffers.end()) {
+        from = source->second.region;
+      } else if (const auto owner = index_.FindWindowField(stage.reads, s.source)) {
+        const auto& memories = topology_.LocalMemories(owner->actor->node);
+        if (!memories.empty()) from = memories.front();
       }
-      if (HasPath(system(), from, to)) continue;
+      if (topology_.HasPath(from, to)) return;
       Error(Kind::kSafety, s.span,
             "no path of edges leads from '" + NodeName(from) + "' to '" + NodeName(to) + "'")
           .With({system().span, "the system's edges are declared here"});
-    }
+    });
   }
 }
 
@@ -85,17 +95,17 @@ void Verifier::CheckReferences() {
     node_ok(actor.node, actor.span);
     for (const Window& window : actor.windows) {
       for (const std::string& field : window.fields) {
-        if (FindState(actor, field) == nullptr) Unknown(window.span, "state field", field);
+        if (index_.FindState(actor, field) == nullptr) Unknown(window.span, "state field", field);
       }
       for (const Reference& reader : window.readers) {
-        if (FindGraph(program_, reader.name) == nullptr) {
-          Unknown(reader.span, "tensor graph", reader.name);
+        if (index_.FindGraph(reader.name) == nullptr && index_.FindStage(reader.name) == nullptr) {
+          Unknown(reader.span, "stage or tensor graph", reader.name);
         }
       }
     }
     for (const Handler& handler : actor.handlers) {
       for (const tensor::Output& output : handler.graph.outputs()) {
-        if (FindState(actor, output.name) == nullptr) {
+        if (index_.FindState(actor, output.name) == nullptr) {
           Unknown(handler.span, "state field", output.name);
         }
       }
@@ -105,12 +115,7 @@ void Verifier::CheckReferences() {
   for (const TensorGraph& graph : program_.graphs) {
     node_ok(graph.node, graph.span);
     CheckArgs(graph.graph, graph.args, graph.span);
-    for (const auto& [actor_name, window_name] : graph.reads) {
-      const Actor* actor = FindActor(program_, actor_name);
-      if (actor == nullptr || FindWindow(*actor, window_name) == nullptr) {
-        Unknown(graph.span, "window", actor_name + "." + window_name);
-      }
-    }
+    CheckReads(graph.reads, graph.span);
   }
   for (const Stage& stage : program_.stages) CheckStageReferences(stage);
   for (const Pipeline& pipeline : program_.pipelines) {
@@ -120,22 +125,32 @@ void Verifier::CheckReferences() {
   }
   const Schedule& schedule = program_.schedule;
   for (const Reference& pipeline : schedule.pipelines) {
-    if (FindPipeline(program_, pipeline.name) == nullptr) {
+    if (index_.FindPipeline(pipeline.name) == nullptr) {
       Unknown(pipeline.span, "pipeline", pipeline.name);
     }
   }
   for (const Phase& phase : schedule.phases) {
     for (const std::string& pipeline : {phase.pipeline, phase.eval}) {
-      if (pipeline.empty() || FindPipeline(program_, pipeline) != nullptr) continue;
+      if (pipeline.empty() || index_.FindPipeline(pipeline) != nullptr) continue;
       Unknown(phase.span, "pipeline", pipeline);
     }
   }
   for (const Reference& actor : schedule.actors) {
-    if (FindActor(program_, actor.name) == nullptr) Unknown(actor.span, "actor", actor.name);
+    if (index_.FindActor(actor.name) == nullptr) Unknown(actor.span, "actor", actor.name);
   }
   for (const Metric& metric : schedule.metrics) {
-    if (FindGraph(program_, metric.graph) == nullptr) {
+    if (index_.FindGraph(metric.graph) == nullptr) {
       Unknown(metric.span, "tensor graph", metric.graph);
+    }
+  }
+}
+
+void Verifier::CheckReads(const std::vector<std::pair<std::string, std::string>>& reads,
+                          Span span) {
+  for (const auto& [actor_name, window_name] : reads) {
+    const Actor* actor = index_.FindActor(actor_name);
+    if (actor == nullptr || index_.FindWindow(*actor, window_name) == nullptr) {
+      Unknown(span, "window", actor_name + "." + window_name);
     }
   }
 }
@@ -152,56 +167,77 @@ void Verifier::CheckStageReferences(const Stage& stage) {
   if (stage.node >= system().nodes.size()) {
     Error(Kind::kSafety, stage.span, "this is placed on a node that does not exist");
   }
-  if (stage.samples && FindData(program_, stage.sampling.data) == nullptr) {
+  if (stage.samples && index_.FindData(stage.sampling.data) == nullptr) {
     Unknown(stage.sampling.span, "data", stage.sampling.data);
   }
-  for (const auto& [name, buffer] : BuffersOf(stage)) {
+  CheckReads(stage.reads, stage.span);
+  const auto buffers = BuffersOf(stage);
+  for (const auto& [name, buffer] : buffers) {
     if (buffer.region >= system().nodes.size()) {
       Error(Kind::kSafety, buffer.span, "'" + name + "' is on a node that does not exist");
     }
   }
-  const auto buffers = BuffersOf(stage);
-  for (const Statement& s : stage.body) {
+  std::set<std::string> values;
+  ForEachStatement(stage.body, [&](const Statement& s) {
+    if (s.kind == StatementKind::kLet) values.insert(s.buffer);
+  });
+  const auto state = [&](const std::string& name) {
+    return index_.FindWindowField(stage.reads, name).has_value();
+  };
+  ForEachStatement(stage.body, [&](const Statement& s) {
     std::vector<std::string> used = s.buffers;
-    if (!s.buffer.empty()) used.push_back(s.buffer);
-    if (!s.source.empty()) used.push_back(s.source);
+    if (!s.buffer.empty() && s.kind != StatementKind::kLet) used.push_back(s.buffer);
+    if (!s.source.empty() && !(s.kind == StatementKind::kCopy && state(s.source))) {
+      used.push_back(s.source);
+    }
     for (const std::string& name : used) {
       if (!buffers.contains(name)) Unknown(s.span, "buffer", name);
+    }
+    for (NodeId input : s.value.inputs()) {
+      const std::string& name = s.value.node(input).name;
+      if (!buffers.contains(name) && !values.contains(name) && !state(name)) {
+        Unknown(s.span, "value", name);
+      }
+    }
+    const bool expression = s.kind == StatementKind::kIf || s.kind == StatementKind::kLet;
+    if (expression && s.value.outputs().size() != 1) {
+      Error(Kind::kSafety, s.span, "this has no value");
     }
     if (s.kind == StatementKind::kForward && !FindReceiver(TargetOf(s))) {
       Unknown(s.span, "forward target", TargetOf(s));
     }
     if (s.kind == StatementKind::kRead) {
-      const BoundData* data = FindData(program_, s.data);
+      const BoundData* data = index_.FindData(s.data);
       if (data == nullptr) {
         Unknown(s.span, "data", s.data);
       } else if (s.field != kValidField && FindField(*data, s.field) == nullptr) {
         Unknown(s.span, "field", s.field);
       }
     }
-  }
+  });
 }
 
 // What runs must be in the schedule.
 void Verifier::CheckScheduled() {
   const Schedule& schedule = program_.schedule;
-  const auto listed = [](const std::vector<Reference>& list, std::string_view name) {
-    return std::any_of(list.begin(), list.end(),
-                       [&](const Reference& r) { return r.name == name; });
-  };
+  std::set<std::string_view> pipelines, actors;
+  for (const Reference& reference : schedule.pipelines) pipelines.insert(reference.name);
+  for (const Reference& reference : schedule.actors) actors.insert(reference.name);
   for (const Phase& phase : schedule.phases) {
     for (const std::string& pipeline : {phase.pipeline, phase.eval}) {
-      if (pipeline.empty() || listed(schedule.pipelines, pipeline)) continue;
+      if (pipeline.empty() || pipelines.contains(pipeline)) continue;
       Error(Kind::kSafety, phase.span,
             "phase '" + phase.name + "' runs pipeline '" + pipeline + "', which is not scheduled")
           .Fix("add it to pipelines: [...]");
     }
   }
   for (const Reference& reference : schedule.pipelines) {
-    const Pipeline* pipeline = FindPipeline(program_, reference.name);
-    for (const Reference& link : pipeline->links) {
-      const auto handler = FindHandler(program_, link.name);
-      if (!handler || listed(schedule.actors, handler->actor->name)) continue;
+    const Pipeline* pipeline = index_.FindPipeline(reference.name);
+    const std::vector<Reference> links =
+        flows_.IsRun(*pipeline) ? flows_.LinksOf(*pipeline) : pipeline->links;
+    for (const Reference& link : links) {
+      const HandlerRef* handler = index_.FindHandler(link.name);
+      if (handler == nullptr || actors.contains(handler->actor->name)) continue;
       Error(Kind::kSafety, link.span,
             "pipeline '" + pipeline->name + "' sends to actor '" + handler->actor->name +
                 "', which is not scheduled")

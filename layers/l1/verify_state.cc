@@ -15,38 +15,63 @@ using tensor::NodeId;
 
 void Verifier::CheckWindows() {
   for (const TensorGraph& graph : program_.graphs) {
-    for (const auto& [actor_name, window_name] : graph.reads) {
-      const Actor* actor = FindActor(program_, actor_name);
-      const Window* window = FindWindow(*actor, window_name);
-      const bool granted = std::any_of(window->readers.begin(), window->readers.end(),
-                                       [&](const Reference& r) { return r.name == graph.name; });
-      if (!granted) {
-        Error(Kind::kSafety, graph.span,
-              "tensor graph '" + graph.name + "' reads window '" + actor_name + "." + window_name +
-                  "', which does not name it as a reader")
-            .With({window->span, "the window is declared here"})
-            .Fix("add '" + graph.name + "' to its readers(...)");
-      }
-      for (const Pipeline& pipeline : program_.pipelines) CheckOrder(pipeline, graph, *actor);
-    }
+    CheckGranted("tensor graph", graph.name, graph.span, graph.reads);
+  }
+  for (const Stage& stage : program_.stages) {
+    CheckGranted("stage", stage.name, stage.span, stage.reads);
+  }
+  for (const Pipeline& pipeline : program_.pipelines) {
+    CheckOrder(flows_.IsRun(pipeline) ? flows_.LinksOf(pipeline) : pipeline.links);
   }
   for (const Phase& phase : program_.schedule.phases) CheckEvaluation(phase);
 }
 
+void Verifier::CheckGranted(const std::string& what, const std::string& name, Span span,
+                            const std::vector<std::pair<std::string, std::string>>& reads) {
+  for (const auto& [actor_name, window_name] : reads) {
+    const Window* window = index_.FindWindow(*index_.FindActor(actor_name), window_name);
+    const bool granted = std::any_of(window->readers.begin(), window->readers.end(),
+                                     [&](const Reference& r) { return r.name == name; });
+    if (granted) continue;
+    Error(Kind::kSafety, span,
+          what + " '" + name + "' reads window '" + actor_name + "." + window_name +
+              "', which does not name it as a reader")
+        .With({window->span, "the window is declared here"})
+        .Fix("add '" + name + "' to its readers(...)");
+  }
+}
+
 // Within a step the chain of dependencies must finish the reader before the message arrives; the
-// actor then holds back the next step's reader. A reader behind the message has no such fence,
-// unless it is a turn of its own: a batch of its own is forwarded to it, and it waits for the
-// message that the pipeline names before it.
-void Verifier::CheckOrder(const Pipeline& pipeline, const TensorGraph& graph, const Actor& actor) {
-  std::optional<size_t> written;
-  for (size_t i = 0; i < pipeline.links.size(); ++i) {
-    const auto handler = FindHandler(program_, pipeline.links[i].name);
-    if (handler && handler->actor == &actor) written = i;
-    if (pipeline.links[i].name != graph.name || !written || HasBatch(pipeline, i)) continue;
-    Error(Kind::kSafety, pipeline.links[i].span,
-          "'" + graph.name + "' may read actor '" + actor.name + "' while '" +
-              pipeline.links[*written].name + "' changes it")
-        .With({pipeline.links[*written].span, "the message is sent here, before the reader"});
+// actor then holds back the next step's reader, at any depth. A reader behind the message has no
+// such fence, unless it is a turn of its own: buffers of its own are forwarded to it, and it waits
+// for the message that stands before it.
+void Verifier::CheckOrder(const std::vector<Reference>& links) {
+  std::map<const Actor*, const Reference*> written;
+  std::set<std::string> forwarded;  // to these, by a stage so far
+  std::set<std::string> seen;
+  for (const Reference& link : links) {
+    const Stage* stage = index_.FindStage(link.name);
+    const TensorGraph* graph = index_.FindGraph(link.name);
+    const bool own = forwarded.contains(link.name) && !seen.contains(link.name);
+    for (const auto& [actor_name, window] : stage != nullptr   ? stage->reads
+                                            : graph != nullptr ? graph->reads
+                                                               : decltype(graph->reads){}) {
+      const auto message = written.find(index_.FindActor(actor_name));
+      if (message == written.end() || own) continue;
+      Error(Kind::kSafety, link.span,
+            "'" + link.name + "' may read actor '" + actor_name + "' while '" +
+                message->second->name + "' changes it")
+          .With({message->second->span, "the message is sent here, before the reader"});
+      break;
+    }
+    seen.insert(link.name);
+    if (const HandlerRef* handler = index_.FindHandler(link.name)) {
+      written.emplace(handler->actor, &link);
+    }
+    if (stage == nullptr) continue;
+    ForEachStatement(stage->body, [&](const Statement& s) {
+      if (s.kind == StatementKind::kForward) forwarded.insert(TargetOf(s));
+    });
   }
 }
 
@@ -54,8 +79,8 @@ void Verifier::CheckOrder(const Pipeline& pipeline, const TensorGraph& graph, co
 // it is, and may read it.
 void Verifier::CheckEvaluation(const Phase& phase) {
   if (phase.eval.empty()) return;
-  for (const Reference& link : FindPipeline(program_, phase.eval)->links) {
-    if (!FindHandler(program_, link.name)) continue;
+  for (const Reference& link : flows_.LinksOf(*index_.FindPipeline(phase.eval))) {
+    if (index_.FindHandler(link.name) == nullptr) continue;
     Error(Kind::kSafety, link.span,
           "pipeline '" + phase.eval + "' evaluates phase '" + phase.name +
               "', but sends a message that changes an actor's state")
@@ -79,38 +104,28 @@ void Verifier::CheckStateTypes() {
   for (const Actor& actor : program_.actors) {
     for (const Handler& handler : actor.handlers) {
       for (NodeId input : handler.graph.inputs()) {
-        const StateField* field = FindState(actor, handler.graph.node(input).name);
+        const StateField* field = index_.FindState(actor, handler.graph.node(input).name);
         if (field != nullptr) same(handler.graph, input, *field, handler.span);
       }
       for (const tensor::Output& output : handler.graph.outputs()) {
-        same(handler.graph, output.node, *FindState(actor, output.name), handler.span);
+        same(handler.graph, output.node, *index_.FindState(actor, output.name), handler.span);
       }
     }
   }
   for (const TensorGraph& graph : program_.graphs) {
+    const std::set<std::string_view> args(graph.args.begin(), graph.args.end());
     for (NodeId input : graph.graph.inputs()) {
       const std::string& name = graph.graph.node(input).name;
-      if (std::find(graph.args.begin(), graph.args.end(), name) != graph.args.end()) continue;
-      const StateField* field = WindowField(graph, name);
-      if (field == nullptr) {
+      if (args.contains(name)) continue;
+      const auto owner = index_.FindWindowField(graph.reads, name);
+      if (!owner) {
         Error(Kind::kSafety, graph.span,
               "tensor graph '" + graph.name + "' uses '" + name + "', which no window grants");
       } else {
-        same(graph.graph, input, *field, graph.span);
+        same(graph.graph, input, *owner->field, graph.span);
       }
     }
   }
-}
-
-const StateField* Verifier::WindowField(const TensorGraph& graph, const std::string& name) const {
-  for (const auto& [actor_name, window_name] : graph.reads) {
-    const Actor* actor = FindActor(program_, actor_name);
-    const std::vector<std::string>& fields = FindWindow(*actor, window_name)->fields;
-    if (std::find(fields.begin(), fields.end(), name) != fields.end()) {
-      return FindState(*actor, name);
-    }
-  }
-  return nullptr;
 }
 
 // ---- Tensor reachability
@@ -120,6 +135,7 @@ void Verifier::CheckReachability() {
   for (const TensorGraph& graph : program_.graphs) {
     CheckReachable(graph.graph, graph.args, "tensor graph '" + graph.name + "'", graph.span);
   }
+  for (const Stage& stage : program_.stages) CheckValues(stage);
   for (const Actor& actor : program_.actors) {
     std::set<std::string> used;
     for (const Window& window : actor.windows) {
@@ -147,21 +163,34 @@ void Verifier::CheckReachable(const tensor::Graph& graph, const std::vector<std:
     if (!reached[id]) continue;
     for (NodeId input : graph.node(id).inputs) reached[input] = true;
   }
+  // An operand of a dead value is dead for that reason; the value itself is reported.
+  std::vector<bool> has_user(graph.size());
+  for (const tensor::Node& user : graph.nodes()) {
+    for (NodeId input : user.inputs) has_user[input] = true;
+  }
+  const std::set<std::string_view> arguments(args.begin(), args.end());
   for (NodeId id = 0; id < graph.size(); ++id) {
     const tensor::Node& node = graph.node(id);
-    if (reached[id]) continue;
+    if (reached[id] || has_user[id]) continue;
     const bool input = node.op == tensor::Op::kInput;
-    if (input && std::find(args.begin(), args.end(), node.name) == args.end()) continue;
-    // An operand of a dead value is dead for that reason; the value itself is reported.
-    const bool has_user =
-        std::any_of(graph.nodes().begin() + id, graph.nodes().end(), [&](const tensor::Node& user) {
-          return std::find(user.inputs.begin(), user.inputs.end(), id) != user.inputs.end();
-        });
-    if (has_user) continue;
+    if (input && !arguments.contains(node.name)) continue;
     Error(Kind::kLiveness, node.span.known() ? node.span : fallback,
           std::string(input ? "argument" : "value") + " '" + node.name + "' of " + where +
               " serves no output");
   }
+}
+
+// What a let of a stage binds serves a condition, or another let.
+void Verifier::CheckValues(const Stage& stage) {
+  std::set<std::string> used;
+  ForEachStatement(stage.body, [&](const Statement& s) {
+    for (NodeId input : s.value.inputs()) used.insert(s.value.node(input).name);
+  });
+  ForEachStatement(stage.body, [&](const Statement& s) {
+    if (s.kind != StatementKind::kLet || used.contains(s.buffer)) return;
+    Error(Kind::kLiveness, s.span,
+          "value '" + s.buffer + "' of stage '" + stage.name + "' serves no condition");
+  });
 }
 
 // ---- Persistent memory
@@ -171,7 +200,7 @@ void Verifier::CheckPersistentMemory() {
   // Bytes by memory node; f64, so that no sum of absurd sizes overflows.
   std::map<uint32_t, double> used;
   for (const Actor& actor : program_.actors) {
-    const auto memories = LocalMemories(system(), actor.node);
+    const auto& memories = topology_.LocalMemories(actor.node);
     if (memories.empty()) continue;  // reported by CheckTransfers
     const uint32_t memory = memories.front();
     for (const StateField& field : actor.state) {

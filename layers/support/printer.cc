@@ -20,6 +20,11 @@ void Printer::Close(std::string_view text) {
   Line(text);
 }
 
+void Printer::Between(std::string_view text) {
+  Close(text);
+  ++indent_;
+}
+
 void Printer::Rows(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {

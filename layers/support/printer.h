@@ -19,6 +19,8 @@ class Printer {
   // A line, then deeper; shallower, then a line.
   void Open(std::string_view text);
   void Close(std::string_view text);
+  // A line between two blocks, as `} else {`.
+  void Between(std::string_view text);
   // Each row is one line; every cell but a row's last is padded to the widest of its column.
   void Rows(const std::vector<std::vector<std::string>>& rows);
   // Text as it is, without indentation or newline.

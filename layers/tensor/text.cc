@@ -91,17 +91,9 @@ std::string FormatAxes(const std::vector<int64_t>& axes) {
   return "axis: " + (axes.size() == 1 ? std::to_string(axes[0]) : ShapeToString(axes));
 }
 
-}  // namespace
-
-std::string PrintApplication(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
+// The application of an op to operands that are text already.
+std::string Apply(const Node& node, std::vector<std::string> arguments) {
   const OpDef& def = Definition(node.op);
-  std::vector<std::string> arguments;
-  for (NodeId input : node.inputs) {
-    const l3c::tensor::Node& operand = graph.node(input);
-    arguments.push_back(operand.name.empty() ? FormatNumber(operand.attr.scalar, operand.dtype)
-                                             : operand.name);
-  }
   const Attributes& attr = node.attr;
   switch (def.attr_form) {
     case AttrForm::kNone:
@@ -140,6 +132,27 @@ std::string PrintApplication(const Graph& graph, NodeId id) {
     text += arguments[i];
   }
   return text + ")";
+}
+
+}  // namespace
+
+std::string PrintApplication(const Graph& graph, NodeId id) {
+  std::vector<std::string> operands;
+  for (NodeId input : graph.node(id).inputs) {
+    const Node& operand = graph.node(input);
+    operands.push_back(operand.name.empty() ? FormatNumber(operand.attr.scalar, operand.dtype)
+                                            : operand.name);
+  }
+  return Apply(graph.node(id), std::move(operands));
+}
+
+std::string PrintNested(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  if (node.op == Op::kInput) return node.name;
+  if (node.name.empty()) return FormatNumber(node.attr.scalar, node.dtype);
+  std::vector<std::string> operands;
+  for (NodeId input : node.inputs) operands.push_back(PrintNested(graph, input));
+  return Apply(node, std::move(operands));
 }
 
 namespace {

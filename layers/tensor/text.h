@@ -45,6 +45,10 @@ struct Argument {
 // "tensor_add(x, b)". `id` must not be an input or an unnamed literal.
 std::string PrintApplication(const Graph& graph, NodeId id);
 
+// The same with every operand that is an op written out in its place:
+// "tensor_cmplt(tensor_reduce_sum(x), 3.0)". `id` may also be an input, which is its name.
+std::string PrintNested(const Graph& graph, NodeId id);
+
 // Appends the application of the op spelled `op` ("tensor_add") to the graph. A number where an
 // operand belongs becomes a scalar literal: u64 as the key of tensor_random, else of the dtype of
 // the first other operand that is not bool, else f32. Throws ShapeError: no such op, wrong

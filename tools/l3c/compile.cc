@@ -11,6 +11,7 @@
 #include "layers/l0/plan_text.h"
 #include "layers/l0/plan_verify.h"
 #include "layers/l1/discover.h"
+#include "layers/l1/flow.h"
 #include "layers/l1/lower.h"
 #include "layers/l1/text.h"
 #include "layers/l1/verify.h"
@@ -223,6 +224,7 @@ bool Compilation::LowerTo(Layer target) {
     return EnvironmentError("'" + options_.file + "' holds a system and no program",
                             "place a program on it: l3c run PROGRAM --system " + options_.file);
   }
+  if (layer() == Layer::kL1 && target != Layer::kL1) l1::AddDefaultPhases(*l1_);
   if (!ApplyOverrides()) return false;
   if (target == layer()) {
     // Canonical text of the same program.

@@ -1,6 +1,10 @@
 #include "layers/l0/lower/step.h"
 
 #include <map>
+#include <set>
+
+#include "layers/l1/flow.h"
+#include "layers/l1/program_index.h"
 
 namespace l3c::l0::lower {
 
@@ -21,10 +25,19 @@ std::vector<StateRef> AllState(const l1::Program& program) {
 
 namespace {
 
-// What a stage's buffer holds.
-struct BufferContent {
+// What a stage's buffer holds: rows of a field as they were read, or a value.
+struct Content {
   bool filled = false;
-  std::string field;  // of the sampled data; l1::kValidField for the mask
+  std::string field;  // of the sampled data; l1::kValidField for the mask; "": a value
+  NodeId value = 0;
+  bool operator==(const Content&) const = default;
+};
+
+// Contents handed over. They are, and what is made of them counts, only where `guard`, a bool, is
+// true; without a guard always.
+struct Delivery {
+  std::optional<NodeId> guard;
+  std::vector<Content> contents;
 };
 
 class Merger {
@@ -39,12 +52,13 @@ class Merger {
 
   std::optional<Step> Run() {
     step_.name = pipeline_.name;
-    for (const l1::Reference& link : pipeline_.links) {
-      if (const l1::Stage* stage = l1::FindStage(program_, link.name)) {
+    const l1::ProgramIndex index(program_);
+    for (const l1::Reference& link : l1::Flows(program_, index).LinksOf(pipeline_)) {
+      if (const l1::Stage* stage = index.FindStage(link.name)) {
         if (!RunStage(*stage, link)) return std::nullopt;
-      } else if (const l1::TensorGraph* graph = l1::FindGraph(program_, link.name)) {
+      } else if (const l1::TensorGraph* graph = index.FindGraph(link.name)) {
         if (!RunGraph(*graph, link)) return std::nullopt;
-      } else if (auto handler = l1::FindHandler(program_, link.name)) {
+      } else if (const l1::HandlerRef* handler = index.FindHandler(link.name)) {
         if (!RunHandler(*handler, link)) return std::nullopt;
       } else {
         diagnostics_.Error(Kind::kSafety, link.span,
@@ -65,42 +79,225 @@ class Merger {
   }
 
  private:
+  // What a body may name, and whom it has handed buffers to.
+  struct Body {
+    const l1::Stage* stage = nullptr;
+    std::map<std::string, Content> buffers;
+    std::map<std::string, NodeId> values;  // bound by let
+    std::map<std::string, Delivery> sent;  // by receiver
+  };
+
   bool RunStage(const l1::Stage& stage, const l1::Reference& link) {
-    std::map<std::string, BufferContent> buffers;
     if (stage.samples) step_.sampling = stage.sampling;
-    const std::vector<BufferContent> given = forwarded_[stage.name];
-    for (size_t i = 0; i < stage.params.size() && i < given.size(); ++i) {
-      buffers[stage.params[i].name] = given[i];
+    std::vector<std::string> names;
+    for (const l1::BufferParam& param : stage.params) names.push_back(param.name);
+    const auto given = Receive(stage.name, names, link);
+    if (!given) return false;
+    Body body;
+    body.stage = &stage;
+    for (size_t i = 0; i < names.size(); ++i) {
+      body.buffers[names[i]] = given->contents[i];
     }
-    for (const l1::Statement& s : stage.body) {
-      switch (s.kind) {
-        case l1::StatementKind::kAlloc:
-          buffers[s.buffer] = {};
-          break;
-        case l1::StatementKind::kRead:
-          buffers[s.buffer] = {true, s.field};
-          break;
-        case l1::StatementKind::kCopy:
-          buffers[s.buffer] = buffers[s.source];
-          break;
-        case l1::StatementKind::kForward: {
-          std::vector<BufferContent>& handed = forwarded_[s.target];
-          handed.clear();
-          for (const std::string& b : s.buffers) handed.push_back(buffers[b]);
-        } break;
-        case l1::StatementKind::kDrop:
-          break;
-      }
-    }
-    for (const auto& [target, handed] : forwarded_) {
-      for (const BufferContent& content : handed) {
+    RunBody(stage.body, body);
+    for (auto& [target, delivery] : body.sent) {
+      for (const Content& content : delivery.contents) {
         if (content.filled) continue;
         diagnostics_.Error(Kind::kSafety, link.span,
                            "stage '" + stage.name + "' forwards a buffer that nothing has filled");
         return false;
       }
+      delivery.guard = And(given->guard, delivery.guard);
+      forwarded_[target] = std::move(delivery);
     }
     return true;
+  }
+
+  void RunBody(const std::vector<l1::Statement>& statements, Body& body) {
+    for (const l1::Statement& s : statements) {
+      switch (s.kind) {
+        case l1::StatementKind::kAlloc:
+          body.buffers[s.buffer] = {};
+          types_[{body.stage, s.buffer}] = {s.dtype, s.shape};
+          break;
+        case l1::StatementKind::kLet:
+          body.values[s.buffer] = Expression(s, body);
+          break;
+        case l1::StatementKind::kRead:
+          body.buffers[s.buffer] = {true, s.field, 0};
+          break;
+        case l1::StatementKind::kDecode: {
+          const l1::TensorType& type = types_.at({body.stage, s.buffer});
+          NodeId value = merged_.Cast(ValueOf(body, s.source), type.dtype);
+          if (s.scale != 1) {
+            value = merged_.Add(tensor::Op::kMul,
+                                {value, merged_.Full(s.scale, type.shape, type.dtype)});
+          }
+          body.buffers[s.buffer] = {true, "", value};
+          break;
+        }
+        case l1::StatementKind::kCopy: {
+          const auto from = body.buffers.find(s.source);
+          if (from != body.buffers.end()) {
+            const Content content = from->second;
+            body.buffers[s.buffer] = content;
+          } else {
+            body.buffers[s.buffer] = {true, "", ValueOf(body, s.source)};
+          }
+          break;
+        }
+        case l1::StatementKind::kIf:
+          RunIf(s, body);
+          break;
+        case l1::StatementKind::kForward: {
+          Delivery delivery;
+          for (const std::string& b : s.buffers) delivery.contents.push_back(body.buffers[b]);
+          body.sent[l1::TargetOf(s)] = std::move(delivery);
+          break;
+        }
+        case l1::StatementKind::kDrop:
+          break;
+      }
+    }
+  }
+
+  // Both branches are computed and the condition selects: what is not to be has no effect, since
+  // state keeps its value and what is reported is zero where a guard is false.
+  void RunIf(const l1::Statement& s, Body& body) {
+    const NodeId condition = Expression(s, body);
+    const NodeId otherwise = Not(condition);
+    Body then_body = body, else_body = body;
+    then_body.sent.clear();
+    else_body.sent.clear();
+    RunBody(s.then_body, then_body);
+    RunBody(s.else_body, else_body);
+    for (auto& [name, content] : body.buffers) {
+      content = Select(condition, then_body.buffers[name], else_body.buffers[name],
+                       types_.at({body.stage, name}), name);
+    }
+    for (auto& [target, delivery] : then_body.sent) {
+      const auto other = else_body.sent.find(target);
+      if (other == else_body.sent.end()) {
+        delivery.guard = And(condition, delivery.guard);
+      } else {
+        delivery = Select(condition, otherwise, delivery, other->second, target);
+      }
+      body.sent[target] = std::move(delivery);
+    }
+    for (auto& [target, delivery] : else_body.sent) {
+      if (then_body.sent.contains(target)) continue;
+      delivery.guard = And(otherwise, delivery.guard);
+      body.sent[target] = std::move(delivery);
+    }
+  }
+
+  Content Select(NodeId condition, const Content& a, const Content& b, const l1::TensorType& type,
+                 const std::string& name) {
+    if (a == b) return a;
+    if (!a.filled || !b.filled) return {};
+    return {true, "", Select(condition, ValueOf(a, type, name), ValueOf(b, type, name))};
+  }
+
+  Delivery Select(NodeId condition, NodeId otherwise, const Delivery& a, const Delivery& b,
+                  const std::string& target) {
+    Delivery both;
+    if (a.guard || b.guard) both.guard = Or(*And(condition, a.guard), *And(otherwise, b.guard));
+    const std::vector<l1::TensorType> types = TypesOf(target);
+    for (size_t i = 0; i < a.contents.size(); ++i) {
+      both.contents.push_back(
+          Select(condition, a.contents[i], b.contents[i], types[i], "forwarded"));
+    }
+    return both;
+  }
+
+  NodeId Select(NodeId condition, NodeId a, NodeId b) {
+    const tensor::Shape shape = merged_.node(a).shape;
+    if (!shape.empty()) condition = merged_.Expand(condition, shape);
+    return merged_.Add(tensor::Op::kWhere, {condition, a, b});
+  }
+
+  NodeId Not(NodeId a) {
+    return merged_.Add(tensor::Op::kCmpNe, {a, merged_.Const(1, tensor::DType::kBool)});
+  }
+  NodeId Or(NodeId a, NodeId b) { return merged_.Add(tensor::Op::kAdd, {a, b}); }
+  std::optional<NodeId> And(std::optional<NodeId> a, std::optional<NodeId> b) {
+    if (!a || !b) return a ? a : b;
+    return merged_.Add(tensor::Op::kMul, {*a, *b});
+  }
+
+  std::vector<l1::TensorType> TypesOf(const std::string& unit) const {
+    std::vector<l1::TensorType> types;
+    const auto add = [&](const Graph& graph, const std::vector<std::string>& args) {
+      for (const std::string& arg : args) {
+        const tensor::Node& node = graph.node(*graph.Find(arg));
+        types.push_back({node.dtype, node.shape});
+      }
+    };
+    if (const l1::Stage* stage = l1::FindStage(program_, unit)) {
+      for (const l1::BufferParam& param : stage->params)
+        types.push_back({param.dtype, param.shape});
+    } else if (const l1::TensorGraph* graph = l1::FindGraph(program_, unit)) {
+      add(graph->graph, graph->args);
+    } else if (const auto handler = l1::FindHandler(program_, unit)) {
+      add(handler->handler->graph, handler->handler->args);
+    }
+    return types;
+  }
+
+  NodeId Expression(const l1::Statement& s, const Body& body) {
+    std::vector<NodeId> values(s.value.size(), 0);
+    for (NodeId id : s.value.inputs()) values[id] = ValueOf(body, s.value.node(id).name);
+    Inline(s.value, body.stage->name, values);
+    return values[s.value.outputs()[0].node];
+  }
+
+  // Of a buffer, of what a let has bound, or of state that a window grants.
+  NodeId ValueOf(const Body& body, const std::string& name) {
+    const auto bound = body.values.find(name);
+    if (bound != body.values.end()) return bound->second;
+    const auto buffer = body.buffers.find(name);
+    if (buffer != body.buffers.end()) {
+      return ValueOf(buffer->second, types_.at({body.stage, name}), name);
+    }
+    const auto owner = *l1::FindWindowField(program_, body.stage->reads, name);
+    return State(state_index_.at(owner.actor->name + "." + name), *owner.field);
+  }
+
+  NodeId ValueOf(const Content& content, const l1::TensorType& type, const std::string& name) {
+    return content.field.empty() ? content.value : Field(content, type, name);
+  }
+
+  // What a link gets: what a stage has handed over to it, or, where none has, the outputs of the
+  // last graph under the names of the arguments.
+  std::optional<Delivery> Receive(const std::string& unit,
+                                  const std::vector<std::string>& arguments,
+                                  const l1::Reference& link) {
+    const std::vector<l1::TensorType> types = TypesOf(unit);
+    if (const l1::Stage* stage = l1::FindStage(program_, unit)) {
+      for (size_t i = 0; i < arguments.size(); ++i) types_[{stage, arguments[i]}] = types[i];
+    }
+    const auto given = forwarded_.find(unit);
+    if (given != forwarded_.end()) {
+      Delivery delivery = std::move(given->second);
+      forwarded_.erase(given);
+      if (delivery.contents.size() == arguments.size()) return delivery;
+    } else {
+      Delivery delivery;
+      delivery.guard = outputs_guard_;
+      for (const std::string& name : arguments) {
+        const auto output = outputs_.find(name);
+        if (output == outputs_.end()) break;
+        delivery.contents.push_back({true, "", output->second});
+      }
+      if (delivery.contents.size() == arguments.size()) return delivery;
+    }
+    for (const std::string& name : arguments) {
+      if (given == forwarded_.end() && outputs_.contains(name)) continue;
+      diagnostics_.Error(Kind::kSafety, link.span,
+                         "nothing is forwarded to argument '" + name + "' of '" + unit +
+                             "', and no graph before it has an output of that name");
+      break;
+    }
+    return std::nullopt;
   }
 
   // Appends the nodes of `graph` but its inputs, whose values `values` already holds.
@@ -135,23 +332,17 @@ class Merger {
 
   bool RunGraph(const l1::TensorGraph& graph, const l1::Reference& link) {
     std::vector<NodeId> values(graph.graph.size(), 0);
-    const std::vector<BufferContent>& given = forwarded_[graph.name];
+    const auto given = Receive(graph.name, graph.args, link);
+    if (!given) return false;
     for (size_t i = 0; i < graph.args.size(); ++i) {
       const NodeId id = *graph.graph.Find(graph.args[i]);
-      if (i >= given.size()) {
-        diagnostics_.Error(
-            Kind::kSafety, link.span,
-            "nothing is forwarded to argument '" + graph.args[i] + "' of '" + graph.name + "'");
-        return false;
-      }
       const tensor::Node& node = graph.graph.node(id);
-      values[id] = Field(given[i], node);
+      values[id] = ValueOf(given->contents[i], {node.dtype, node.shape}, node.name);
     }
+    const std::set<std::string_view> args(graph.args.begin(), graph.args.end());
     for (NodeId id : graph.graph.inputs()) {
       const std::string& name = graph.graph.node(id).name;
-      bool is_arg = false;
-      for (const std::string& arg : graph.args) is_arg |= arg == name;
-      if (is_arg) continue;
+      if (args.contains(name)) continue;
       if (!WindowField(graph, name, values[id])) {
         diagnostics_.Error(Kind::kSafety, link.span,
                            "no window that '" + graph.name + "' reads has a field '" + name + "'");
@@ -160,21 +351,27 @@ class Merger {
     }
     Inline(graph.graph, graph.name, values);
     outputs_.clear();
+    outputs_guard_ = given->guard;
     for (const tensor::Output& output : graph.graph.outputs()) {
       outputs_[output.name] = values[output.node];
       for (const auto& [owner, name] : reports_) {
         if (owner != graph.name || name != output.name) continue;
-        merged_.AddOutput("report " + name, values[output.node]);
-        step_.outputs.push_back({StepOutput::Kind::kReport, values[output.node], 0, name});
+        NodeId value = values[output.node];
+        if (given->guard) {
+          const tensor::Node& node = merged_.node(value);
+          value = Select(*given->guard, value, merged_.Full(0, node.shape, node.dtype));
+        }
+        merged_.AddOutput("report " + name, value);
+        step_.outputs.push_back({StepOutput::Kind::kReport, value, 0, name});
       }
     }
     return true;
   }
 
-  NodeId Field(const BufferContent& content, const tensor::Node& node) {
+  NodeId Field(const Content& content, const l1::TensorType& type, const std::string& name) {
     auto it = fields_.find(content.field);
     if (it != fields_.end()) return it->second;
-    const NodeId id = merged_.AddInput(InputName(node.name), node.dtype, node.shape, node.span);
+    const NodeId id = merged_.AddInput(InputName(name), type.dtype, type.shape);
     const bool mask = content.field == l1::kValidField;
     step_.inputs.push_back(
         {mask ? StepInput::Kind::kMask : StepInput::Kind::kField, id, content.field, 0});
@@ -200,20 +397,19 @@ class Merger {
 
   bool RunHandler(const l1::HandlerRef& ref, const l1::Reference& link) {
     const Graph& graph = ref.handler->graph;
+    const auto given = Receive(link.name, ref.handler->args, link);
+    if (!given) return false;
     std::vector<NodeId> values(graph.size(), 0);
+    std::map<std::string_view, NodeId> arguments;
+    for (size_t i = 0; i < ref.handler->args.size(); ++i) {
+      const std::string& name = ref.handler->args[i];
+      const tensor::Node& node = graph.node(*graph.Find(name));
+      arguments[name] = ValueOf(given->contents[i], {node.dtype, node.shape}, name);
+    }
     for (NodeId id : graph.inputs()) {
       const std::string& name = graph.node(id).name;
-      bool is_arg = false;
-      for (const std::string& arg : ref.handler->args) is_arg |= arg == name;
-      if (is_arg) {
-        auto it = outputs_.find(name);
-        if (it == outputs_.end()) {
-          diagnostics_.Error(Kind::kSafety, link.span,
-                             "no output of the graph before it is named '" + name +
-                                 "', an argument of '" + link.name + "'");
-          return false;
-        }
-        values[id] = it->second;
+      if (const auto argument = arguments.find(name); argument != arguments.end()) {
+        values[id] = argument->second;
         continue;
       }
       const l1::StateField* field = l1::FindState(*ref.actor, name);
@@ -225,6 +421,8 @@ class Merger {
       values[id] = State(state_index_.at(ref.actor->name + "." + name), *field);
     }
     Inline(graph, ref.handler->message, values);
+    // A message sees the state as it found it: nothing changes before all is computed.
+    std::vector<std::pair<uint32_t, NodeId>> next;
     for (const tensor::Output& output : graph.outputs()) {
       auto it = state_index_.find(ref.actor->name + "." + output.name);
       if (it == state_index_.end()) {
@@ -232,8 +430,16 @@ class Merger {
                            "'" + output.name + "' is no state of actor '" + ref.actor->name + "'");
         return false;
       }
-      current_[it->second] = values[output.node];
-      changed_[it->second] = true;
+      NodeId value = values[output.node];
+      if (given->guard) {
+        const l1::StateField& field = *l1::FindState(*ref.actor, output.name);
+        value = Select(*given->guard, value, State(it->second, field));
+      }
+      next.emplace_back(it->second, value);
+    }
+    for (const auto& [state, value] : next) {
+      current_[state] = value;
+      changed_[state] = true;
     }
     return true;
   }
@@ -245,11 +451,13 @@ class Merger {
   std::map<std::string, uint32_t> state_index_;
   Graph merged_;
   Step step_;
-  std::map<std::string, std::vector<BufferContent>> forwarded_;  // by receiver
-  std::map<std::string, NodeId> fields_;                         // of the sampled data
-  std::map<uint32_t, NodeId> current_;                           // value of each state field so far
+  std::map<std::pair<const l1::Stage*, std::string>, l1::TensorType> types_;  // of buffers
+  std::map<std::string, Delivery> forwarded_;                                 // by receiver
+  std::map<std::string, NodeId> fields_;                                      // of the sampled data
+  std::map<uint32_t, NodeId> current_;  // value of each state field so far
   std::map<uint32_t, bool> changed_;
   std::map<std::string, NodeId> outputs_;  // of the last graph
+  std::optional<NodeId> outputs_guard_;
 };
 
 }  // namespace

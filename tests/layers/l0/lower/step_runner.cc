@@ -50,8 +50,13 @@ Step StepOf(const tensor::Graph& graph) {
 
 std::optional<LoweredForTest> LowerForTest(const tensor::Graph& graph, const TestOptions& options,
                                            std::string* failure_text) {
+  return LowerForTest(StepOf(graph), options, failure_text);
+}
+
+std::optional<LoweredForTest> LowerForTest(Step step, const TestOptions& options,
+                                           std::string* failure_text) {
   LoweredForTest lowered;
-  lowered.step = StepOf(graph);
+  lowered.step = std::move(step);
   cost::CpuMachine machine;
   machine.cores = options.cores;
   const cost::CpuCostModel costs(machine);
@@ -153,7 +158,12 @@ Array FromBytes(const std::vector<unsigned char>& bytes, DType dtype, const tens
 
 }  // namespace
 
-std::vector<Array> RunLowered(const LoweredForTest& lowered, const std::vector<Array>& inputs) {
+void InterpretKernel(const Kernel& kernel, void* const* params) {
+  Run(kernel, params, 0, NumBlocks(kernel));
+}
+
+std::vector<Array> RunLowered(const LoweredForTest& lowered, const std::vector<Array>& inputs,
+                              const KernelRunner& run) {
   const ValueTable& table = lowered.chosen.table;
   std::map<Binding, std::vector<unsigned char>> memory;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -182,7 +192,7 @@ std::vector<Array> RunLowered(const LoweredForTest& lowered, const std::vector<A
       }
       params.push_back(bytes.data());
     }
-    Run(launch.kernel, params.data(), 0, NumBlocks(launch.kernel));
+    run(launch.kernel, params.data());
   }
   const auto stored = [&](const Storage& storage) {
     Binding binding;

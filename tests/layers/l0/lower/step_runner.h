@@ -2,6 +2,7 @@
 // interpreter beside it.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,10 +36,17 @@ struct TestOptions {
 // Fails the test and gives nothing when there is no plan; `failure` then says why.
 std::optional<LoweredForTest> LowerForTest(const tensor::Graph& graph, const TestOptions& options,
                                            std::string* failure = nullptr);
+std::optional<LoweredForTest> LowerForTest(Step step, const TestOptions& options,
+                                           std::string* failure = nullptr);
 
-// The outputs, in the graph's order. Checks every kernel with VerifyKernel.
+// Runs a kernel over all of its blocks.
+using KernelRunner = std::function<void(const Kernel& kernel, void* const* params)>;
+void InterpretKernel(const Kernel& kernel, void* const* params);
+
+// The outputs, in the order of the step. Checks every kernel with VerifyKernel.
 std::vector<tensor::Array> RunLowered(const LoweredForTest& lowered,
-                                      const std::vector<tensor::Array>& inputs);
+                                      const std::vector<tensor::Array>& inputs,
+                                      const KernelRunner& run = InterpretKernel);
 
 // Random inputs for a graph: floats normal, integers small and not negative.
 std::vector<tensor::Array> RandomInputs(const tensor::Graph& graph, uint64_t seed);

@@ -1,0 +1,65 @@
+"""L1 written by hand runs: stages with conditions, decoded bytes, two actors, any pipeline depth."""
+
+import random
+import re
+import struct
+import unittest
+
+from harness import ROOT, L3cTest, idx
+
+HAND = ROOT / "tests/layers/l1/programs/hand.l1"
+
+
+class Hand(L3cTest):
+    def setUp(self):
+        super().setUp()
+        draw = random.Random(5)
+        rows = [[draw.randrange(256) for _ in range(6)] for _ in range(50)]
+        targets = [sum(row) / 600 - 0.5 for row in rows]
+        self.write("dots/train.x.idx", idx([v for row in rows for v in row], (50, 6)))
+        self.write("dots/train.y.raw", struct.pack("<50f", *targets))
+
+    def train(self, text, *args):
+        path = self.write(f"program{len(list(self.dir.iterdir()))}.l1", text)
+        return self.run_json(path, "--data", f"dots={self.dir / 'dots'}", *args)
+
+    def test_every_depth_gives_the_same_bits(self):
+        text = HAND.read_text()
+        runs = [
+            self.train(text.replace("pipeline_depth: 1", f"pipeline_depth: {depth}"))
+            for depth in (1, 2, 3, 4)
+        ]
+        self.assertEqual(21, runs[0]["steps"])
+        self.assertEqual(1, len({run["weights_sha256"] for run in runs}), runs)
+        self.assertEqual(1, len({run["loss"] for run in runs}), runs)
+
+    def test_conditions_and_stages_change_what_is_learned(self):
+        text = HAND.read_text()
+        plain = self.train(text)
+        interpreted = self.train(text, "--engine", "interpreter")
+        self.assertLess(abs(plain["loss"] - interpreted["loss"]), 1e-5 * plain["loss"])
+        for old, new in (
+            ("tensor_const(3, i64)", "tensor_const(5, i64)"),
+            ("init: constant(3.0)", "init: constant(1.0)"),
+            ("scale: 0.00392156862745098", "scale: 0.002"),
+        ):
+            self.assertIn(old, text)
+            changed = self.train(text.replace(old, new))
+            self.assertNotEqual(plain["weights_sha256"], changed["weights_sha256"], new)
+
+    def test_without_phases_it_trains_for_an_epoch(self):
+        text = re.sub(r"    phases .*\n", "", HAND.read_text())
+        self.assertEqual(7, self.train(text)["steps"])
+        self.assertEqual(14, self.train(text, "--epochs", 2)["steps"])
+
+    def test_its_plan_and_its_printed_text_run_alike(self):
+        data = ("--data", f"dots={self.dir / 'dots'}")
+        printed = self.write("printed.l1", self.l3c("lower", HAND, "--to", "l1").out)
+        self.assertEqual(printed.read_text(), self.l3c("lower", printed, "--to", "l1").out)
+        plan = self.write("plan.l0", self.l3c("lower", HAND, "--to", "l0", *data).out)
+        hashes = {self.run_json(path, *data)["weights_sha256"] for path in (HAND, printed, plan)}
+        self.assertEqual(1, len(hashes))
+
+
+if __name__ == "__main__":
+    unittest.main()
