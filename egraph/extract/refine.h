@@ -33,6 +33,9 @@ class Refiner {
   // Whether no class can reach itself, whatever is chosen. Otherwise do not use the rest.
   bool acyclic() const { return acyclic_; }
 
+  // Whether the e-node has a term of finite cost.
+  bool Possible(ENodeRef n) const { return possible_[n.index] != 0; }
+
   // Starts from a feasible extraction of any roots; classes that it does not reach take `base`'s
   // choice (a feasible one for every class that has any, such as Tree()'s).
   void Start(const Extraction& start, std::span<const ENodeRef> base);

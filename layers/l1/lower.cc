@@ -16,6 +16,7 @@
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
 #include "layers/l2/updates.h"
+#include "layers/l2/verify.h"
 
 namespace l3c::l1 {
 namespace {
@@ -189,7 +190,15 @@ class Lowering {
         info_->rows.contains("test") && l2::SamplesOf(evaluated, info_->rows.at("test")) > 0 &&
         std::any_of(phases.begin(), phases.end(), [](const auto& p) { return p.eval_every > 0; });
 
-    total_steps_ = l2::TotalSteps(methods_, rows->second);
+    const auto steps = l2::TotalSteps(methods_, rows->second);
+    if (!steps) {
+      return Fail("the phases together make more than " + std::to_string(l2::kMaxTotalSteps) +
+                      " steps on the " + std::to_string(rows->second) + " rows of data '" +
+                      data_name_ + "'",
+                  "train for fewer epochs, or write 'steps: n' in place of them",
+                  methods_.phases.front().span);
+    }
+    total_steps_ = *steps;
     updates_ = PlanUpdates(module_, methods_, forward_, total_steps_);
     if (updates_.variants.size() > 1 && forward_.turns.size() > 1) {
       return Fail(

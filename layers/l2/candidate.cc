@@ -6,6 +6,7 @@
 #include "layers/l2/expand.h"
 #include "layers/l2/form.h"
 #include "layers/l2/infer.h"
+#include "layers/l2/infer_methods.h"
 #include "layers/l2/losses.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/updates.h"
@@ -71,6 +72,7 @@ std::vector<std::string> IntegerLabels(const std::vector<int64_t>& values) {
 bool Keeps(const Space&, StageKind kind, const std::string& property) {
   switch (kind) {
     case StageKind::kPointwise:
+    case StageKind::kResidual:
       return true;
     case StageKind::kAttention:
       return property == "causal" || property == "permutation";
@@ -79,6 +81,8 @@ bool Keeps(const Space&, StageKind kind, const std::string& property) {
       return property == "translation";
     case StageKind::kDense:
     case StageKind::kHalving:
+    case StageKind::kRecurrent:
+    case StageKind::kMixture:
       return false;
   }
   return false;
@@ -121,13 +125,18 @@ std::optional<Choice> Settle(const Space& space, Choice choice) {
       case StageKind::kPointwise:
         fits = sequence;
         break;
-      case StageKind::kAttention: {
-        const auto width = std::find(space.widths.begin(), space.widths.end(), at.channels);
-        fits = sequence && width != space.widths.end();
-        if (fits) stage.width = static_cast<size_t>(width - space.widths.begin());
-        stage.activation = 0;
+      case StageKind::kAttention:
+        fits = sequence;
         break;
-      }
+      case StageKind::kRecurrent:
+        fits = sequence && at.rows <= kMaxUnrolled;
+        break;
+      case StageKind::kMixture:
+        fits = at.positions() == 1;
+        break;
+      case StageKind::kResidual:
+        fits = at.columns == 1;
+        break;
       case StageKind::kLine:
         fits = at.columns == 1 && at.rows > 2 && space.widths[stage.width] <= space.max_channels;
         break;
@@ -137,6 +146,12 @@ std::optional<Choice> Settle(const Space& space, Choice choice) {
       case StageKind::kPlane:
         fits = at.rows > 2 && at.columns > 2 && space.widths[stage.width] <= space.max_channels;
         break;
+    }
+    if (!HasActivation(stage.kind)) stage.activation = 0;
+    if (!HasWidth(stage.kind)) {
+      const auto width = std::find(space.widths.begin(), space.widths.end(), at.channels);
+      fits = fits && width != space.widths.end();
+      if (fits) stage.width = static_cast<size_t>(width - space.widths.begin());
     }
     if (!fits) return std::nullopt;
     at = After(stage.kind, at, space.widths[stage.width]);
@@ -168,13 +183,12 @@ std::vector<std::pair<std::string, std::string>> Decisions(const Space& space,
   const bool kinds = LegalKinds(space).size() > 1;
   for (size_t i = 0; i < choice.hidden.size(); ++i) {
     const HiddenStage& stage = choice.hidden[i];
-    const bool attention = stage.kind == StageKind::kAttention;
     if (kinds) all.emplace_back(LayerId(space, i, "kind"), StageKindName(stage.kind));
-    if (!attention) {
+    if (HasWidth(stage.kind)) {
       all.emplace_back(LayerId(space, i, "width"), PrintInteger(space.widths[stage.width]));
     }
     all.emplace_back(LayerId(space, i, "norm"), p.norms[stage.norm].label);
-    if (!attention) {
+    if (HasActivation(stage.kind)) {
       all.emplace_back(LayerId(space, i, "activation"), p.activations[stage.activation].label);
     }
   }
@@ -252,7 +266,7 @@ std::vector<std::string> AllDecisionIds(const Space& space) {
   Choice deepest;
   HiddenStage stage;
   for (StageKind kind : LegalKinds(space)) {
-    if (kind != StageKind::kAttention) stage.kind = kind;
+    if (HasWidth(kind) && HasActivation(kind)) stage.kind = kind;
   }
   deepest.hidden.resize(static_cast<size_t>(space.max_stages - 1), stage);
   for (const auto& fitting : space.fitting_losses) deepest.losses.push_back(fitting.front());
@@ -302,49 +316,34 @@ Module Build(const Space& space, const Choice& choice) {
                                       : MakeForm(*FindEntry(Family::kSample, "epoch_shuffle"),
                                                  {{"batch", p.batches[choice.batch]}});
 
-  InferBuilder builder;
-  InferForm form;
-  form.kind = InferForm::Kind::kSequential;
-  uint32_t at = builder.input();
-  auto append = [&](const Form& layer, std::vector<InferForm>& items) {
-    at = builder.Add(layer, {at});
-    InferForm item;
-    item.node = at;
-    items.push_back(std::move(item));
+  std::vector<InferForm> items;
+  auto append = [&](const std::vector<Form>& layers) {
+    for (const Form& layer : layers) items.push_back(LayerItem(layer));
   };
   if (space.tokens) {
-    for (const Form& layer : EmbedForms(space.vocabulary, space.extent.rows,
-                                        space.widths[choice.embed], space.placed)) {
-      append(layer, form.items);
-    }
+    append(
+        EmbedForms(space.vocabulary, space.extent.rows, space.widths[choice.embed], space.placed));
   }
   const std::vector<Extent> extents = ExtentsOf(space, choice);
   for (size_t i = 0; i < choice.hidden.size(); ++i) {
     const HiddenStage& stage = choice.hidden[i];
-    const std::vector<Form> layers =
-        StageForms(stage.kind, extents[i], space.widths[stage.width], p.norms[stage.norm].form,
-                   p.activations[stage.activation].form, space.causal);
-    if (stage.kind != StageKind::kAttention) {
-      for (const Form& layer : layers) append(layer, form.items);
-      continue;
+    for (InferForm& item :
+         StageItems(stage.kind, extents[i], space.widths[stage.width], p.norms[stage.norm].form,
+                    p.activations[stage.activation].form, space.causal)) {
+      items.push_back(std::move(item));
     }
-    InferForm block;
-    block.kind = InferForm::Kind::kSequential;
-    const uint32_t before = at;
-    for (const Form& layer : layers) append(layer, block.items);
-    at = builder.Add(MakeForm(FindLayer("add")->form, {}), {before, at});
-    InferForm residual;
-    residual.kind = InferForm::Kind::kResidual;
-    residual.items.push_back(std::move(block));
-    form.items.push_back(std::move(residual));
   }
-  for (const Form& layer :
-       ReadoutForms(choice.readout, extents.back(), space.outputs, space.out_rows)) {
-    append(layer, form.items);
+  append(ReadoutForms(choice.readout, extents.back(), space.outputs, space.out_rows));
+  if (!space.actions.empty()) {
+    items = {Symmetric(Sequential(std::move(items)), space.actions, space.action_axis)};
   }
-  if (space.distribution) append(MakeForm(FindLayer("softmax")->form, {}), form.items);
-  methods.infer = builder.Finish(at, std::move(form));
+  if (space.distribution) append({MakeForm(FindLayer("softmax")->form, {})});
+  InferForm form = Sequential(std::move(items));
   support::Diagnostics none;
+  InferBuilder builder;
+  const uint32_t input = builder.input();
+  const auto output = InferLowering(builder, none).Lower(form, input);
+  methods.infer = builder.Finish(*output, std::move(form));
   PropagateShapes(methods.infer, space.input, none);
 
   methods.backward =

@@ -37,6 +37,8 @@ struct Space {
   bool placed = true;              // tokens are told their positions
   int64_t max_channels = 0;        // of convolutions
   bool distribution = false;       // the network ends in softmax
+  std::string actions;             // the group over which the network is averaged; "" for none
+  int64_t action_axis = 0;         // of a reflection
   std::vector<int64_t> widths;     // of hidden stages, ascending
   int64_t max_stages = 0;
   std::vector<std::vector<size_t>> fitting_losses;  // by term that leaves a choice
@@ -57,7 +59,7 @@ std::vector<Readout> LegalReadouts(const Space& space);
 
 struct HiddenStage {
   StageKind kind = StageKind::kDense;
-  size_t width = 0;       // index into Space::widths; of attention, that of its input
+  size_t width = 0;       // index into Space::widths; that of its input where it adds to it
   size_t norm = 0;        // into priors.norms
   size_t activation = 0;  // into priors.activations
 };
@@ -78,8 +80,8 @@ struct Choice {
 // Decision ids and labels, in the order in which they are explained:
 //   l2/MODEL/depth, embed.width, layer1.kind|width|norm|activation, …, readout, sample.batch,
 //   update.optimizer, update.lr, update.warmup, update.decay, loss.TERM, phases.epochs
-// kind, embed and readout only where there is more than one. Attention has no width and no
-// activation of its own.
+// kind, embed and readout only where there is more than one; width and activation of the kinds that
+// have one (stage.h).
 std::vector<std::pair<std::string, std::string>> Decisions(const Space& space,
                                                            const Choice& choice);
 
@@ -91,7 +93,7 @@ std::vector<std::string> AllDecisionIds(const Space& space);
 
 // What each hidden stage reads, and last what the readout does.
 std::vector<Extent> ExtentsOf(const Space& space, const Choice& choice);
-// Sets the width of every attention to that of its input. Nothing where a stage may not stand where
+// Sets the width of every stage that adds to its input to that of its input. Nothing where a stage may not stand where
 // it does.
 std::optional<Choice> Settle(const Space& space, Choice choice);
 

@@ -98,8 +98,6 @@ LayerWork EstimateLayer(const LayerEntry& entry, const Form& form, std::span<con
   return work;
 }
 
-namespace {
-
 LayerWork EstimateNode(const InferGraph& infer, uint32_t id) {
   const LayerNode& node = infer.nodes[id];
   const LayerEntry& entry = EntryOf(node);
@@ -111,8 +109,6 @@ LayerWork EstimateNode(const InferGraph& infer, uint32_t id) {
   }
   return EstimateLayer(entry, node.form, operands, ParametersOf(infer, id));
 }
-
-}  // namespace
 
 LayerWork WithBackward(const LayerWork& forward) {
   LayerWork all = forward;

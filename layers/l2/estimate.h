@@ -28,6 +28,9 @@ struct LayerWork {
 LayerWork EstimateLayer(const LayerEntry& entry, const Form& form, std::span<const Shape> operands,
                         std::span<const Parameter> borrowed = {});
 
+// The same of a node of a network, whose parameters count where they are first used.
+LayerWork EstimateNode(const InferGraph& infer, uint32_t id);
+
 // Forward and backward: twice the forward contractions for the two gradients, and for the rest as
 // much again as forward.
 LayerWork WithBackward(const LayerWork& forward);

@@ -15,6 +15,7 @@
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
 #include "layers/l2/predicate.h"
+#include "layers/l2/verify.h"
 #include "layers/l3/domain.h"
 #include "layers/tensor/op.h"
 
@@ -540,14 +541,17 @@ ForwardGraph ExpandForward(const Module& module, const Methods& methods, int64_t
   return Expander(module, methods, batch, options).Run();
 }
 
-int64_t TotalSteps(const Methods& methods, int64_t rows) {
+std::optional<int64_t> TotalSteps(const Methods& methods, int64_t rows) {
   const SamplePlan plan = PlanOf(methods.sample);
   const int64_t samples = SamplesOf(plan, rows);
   const int64_t per_epoch =
       plan.drop_last ? samples / plan.batch : (samples + plan.batch - 1) / plan.batch;
   int64_t total = 0;
   for (const Phase& phase : methods.phases) {
-    total += phase.steps > 0 ? phase.steps : phase.epochs * per_epoch;
+    int64_t steps = phase.steps;
+    if (steps == 0 && __builtin_mul_overflow(phase.epochs, per_epoch, &steps)) return std::nullopt;
+    if (steps > kMaxTotalSteps - total) return std::nullopt;
+    total += steps;
   }
   return std::max<int64_t>(total, 1);
 }

@@ -140,7 +140,8 @@ UpdateGraph ExpandUpdate(const Form& update, const std::vector<Parameter>& param
                          int64_t total_steps, tensor::DType dtype = tensor::DType::kF32,
                          const UpdatePlace& place = {});
 
-// Steps of all phases over `rows` rows of data.
-int64_t TotalSteps(const Methods& methods, int64_t rows);
+// Steps of all phases over `rows` rows of data; nothing where they are more than kMaxTotalSteps
+// (verify.h).
+std::optional<int64_t> TotalSteps(const Methods& methods, int64_t rows);
 
 }  // namespace l3c::l2

@@ -11,9 +11,11 @@ namespace l3c::l2 {
 namespace {
 
 const Registry<InferEntry>& Table() {
-  static const Registry<InferEntry> table(
-      Family::kInfer,
-      {{RecurrentMethod()}, {MixtureMethod()}, {GraphMethod()}, {DiffusionMethod()}});
+  static const Registry<InferEntry> table(Family::kInfer, {{RecurrentMethod()},
+                                                           {MixtureMethod()},
+                                                           {GraphMethod()},
+                                                           {DiffusionMethod()},
+                                                           {SymmetricMethod()}});
   return table;
 }
 

@@ -5,6 +5,7 @@
 //   mixture(experts, gate)                    several networks side by side, weighed by another
 //   graph(nodes, edges)                       one network at every node of a graph
 //   diffusion_chain(steps, noise, denoiser)   a network that undoes noise
+//   symmetric(net, group, axis)               the mean of a network over a group's actions
 //
 // All are sugar: LowerInfer writes them into the one DAG of layers (ir.h), a recurrence unrolled to
 // its fixed depth. What joins the parts are entries of layers.h that cannot be written
@@ -70,5 +71,6 @@ InferEntry RecurrentMethod();  // infer_recurrent.cc
 InferEntry MixtureMethod();    // infer_mixture.cc
 InferEntry GraphMethod();      // infer_graph.cc
 InferEntry DiffusionMethod();  // infer_diffusion.cc
+InferEntry SymmetricMethod();  // infer_symmetric.cc
 
 }  // namespace l3c::l2

@@ -10,9 +10,10 @@ namespace {
 // A new layer is a line here and a file of its own.
 Registry<LayerEntry>& Table() {
   static Registry<LayerEntry> table(
-      Family::kLayer, {LinearLayers(), ConvLayers(), AttentionLayers(), NormLayers(),
-                       ActivationLayers(), EmbedLayers(), PositionsLayers(), PoolLayers(),
-                       DropoutLayers(), SoftmaxLayers(), TiedLayers(), JoinLayers()});
+      Family::kLayer,
+      {LinearLayers(), ConvLayers(), AttentionLayers(), NormLayers(), ActivationLayers(),
+       EmbedLayers(), PositionsLayers(), PoolLayers(), DropoutLayers(), SoftmaxLayers(),
+       TiedLayers(), SymmetricLayers(), JoinLayers()});
   return table;
 }
 

@@ -101,6 +101,7 @@ std::vector<LayerEntry> PositionsLayers();   // layer_positions.cc: positions
 std::vector<LayerEntry> PoolLayers();        // layer_pool.cc: pool
 std::vector<LayerEntry> DropoutLayers();     // layer_dropout.cc: dropout
 std::vector<LayerEntry> SoftmaxLayers();     // layer_softmax.cc: softmax
+std::vector<LayerEntry> SymmetricLayers();   // layer_symmetric.cc: the parts of symmetric(…)
 std::vector<LayerEntry> TiedLayers();        // layer_tied.cc: tied shared
 std::vector<LayerEntry> JoinLayers();        // layer_join.cc: the join of a residual
 

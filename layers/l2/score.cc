@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "layers/l2/form.h"
+#include "layers/l2/infer_methods.h"
 #include "layers/l2/layers.h"
+#include "layers/l2/symmetry.h"
 #include "layers/l2/updates.h"
 
 namespace l3c::l2 {
@@ -33,6 +35,9 @@ double Octaves(double a, double b) { return std::abs(std::log2(a / b)); }
 
 Scorer::Scorer(const Space& space, const search::StepTimeEstimator& estimator)
     : space_(space), estimator_(estimator) {
+  if (!space.actions.empty()) {
+    copies_ = static_cast<double>(ActionsOf(space.actions, space.action_axis).size());
+  }
   for (const OptimizerPrior& optimizer : space.priors.optimizers) {
     const Form& form = optimizer.forms.front();
     update_work_.push_back(EstimateUpdate(form));
@@ -44,22 +49,70 @@ Scorer::Scorer(const Space& space, const search::StepTimeEstimator& estimator)
   }
 }
 
-// Adds one layer, leaving its result's shape in `shape`.
+void Scorer::AddWork(const LayerWork& forward, double times, Piece& piece) const {
+  LayerWork repeated = forward;
+  repeated.activation_bytes *= times;
+  repeated.per_sample = Times(forward.per_sample, times);
+  repeated.per_step = Times(forward.per_step, times);
+  AddTo(piece.work, WithBackward(repeated));
+  piece.latency += ForwardLatency(repeated, space_.priors);
+}
+
 void Scorer::AddLayer(const Form& form, Shape& shape, Piece& piece) const {
   const LayerEntry& entry = *FindLayer(form.name);
   const std::vector<Shape> operands = {shape};
-  const LayerWork forward = EstimateLayer(entry, form, operands);
-  AddTo(piece.work, WithBackward(forward));
-  piece.latency += ForwardLatency(forward, space_.priors);
+  AddWork(EstimateLayer(entry, form, operands), copies_, piece);
   std::string error;
   shape = *entry.shape(form, operands, &error);
+}
+
+void Scorer::AddItem(const InferForm& item, Shape& shape, Piece& piece) const {
+  if (item.kind == InferForm::Kind::kLayer) return AddLayer(item.written[0], shape, piece);
+  if (item.kind != InferForm::Kind::kCall) {
+    for (const InferForm& inner : item.items) {
+      AddItem(inner, shape, piece);
+      if (item.kind != InferForm::Kind::kResidual) continue;
+      const LayerEntry& add = *FindLayer("add");
+      const std::vector<Shape> operands = {shape, shape};
+      AddWork(EstimateLayer(add, MakeForm(add.form, {}), operands), copies_, piece);
+    }
+    return;
+  }
+  InferForm form = item;
+  InferBuilder builder;
+  support::Diagnostics none;
+  const uint32_t input = builder.input();
+  const auto output = InferLowering(builder, none).Lower(form, input);
+  InferGraph network = builder.Finish(*output, std::move(form));
+  PropagateShapes(network, shape, none);
+  for (uint32_t i = 1; i < network.nodes.size(); ++i) {
+    AddWork(EstimateNode(network, i), copies_, piece);
+  }
+  shape = network.nodes[network.output].shape;
+}
+
+void Scorer::AddActions(const Shape& result, Piece& piece) const {
+  if (space_.actions.empty()) return;
+  const std::vector<Shape> input = {space_.input};
+  for (const Form& action : ActionsOf(space_.actions, space_.action_axis)) {
+    AddWork(EstimateLayer(*FindLayer(action.name), action, input), 1, piece);
+  }
+  const LayerEntry& mean = *FindLayer("mean_of_actions");
+  const Form form = MakeForm(mean.form, {{"group", space_.actions}, {"axis", space_.action_axis}});
+  AddWork(EstimateLayer(mean, form, std::vector<Shape>(static_cast<size_t>(copies_), result)), 1,
+          piece);
 }
 
 double Scorer::KindLog(const Extent& in, StageKind kind) const {
   const Priors& p = space_.priors;
   // Dense stages are the ordinary thing where there are no positions to lose.
   if (kind == StageKind::kDense && in.positions() == 1) return 0;
-  return std::log(p.kind_factors[static_cast<size_t>(kind)]);
+  double log = std::log(p.kind_factors[static_cast<size_t>(kind)]);
+  // At every position of a sequence it sees no other, skip or not.
+  if (kind == StageKind::kResidual && in.positions() > 1) {
+    log += std::log(p.kind_factors[static_cast<size_t>(StageKind::kPointwise)]);
+  }
+  return log;
 }
 
 double Scorer::WidthLog(bool first, const Extent& in, const HiddenStage& stage) const {
@@ -76,7 +129,7 @@ double Scorer::WidthLog(bool first, const Extent& in, const HiddenStage& stage) 
 }
 
 double Scorer::ActivationLog(const HiddenStage& stage) const {
-  if (stage.kind == StageKind::kAttention) return 0;
+  if (!HasActivation(stage.kind)) return 0;
   return std::log(space_.priors.activations[stage.activation].factor);
 }
 
@@ -107,10 +160,10 @@ const Piece& Scorer::Hidden(bool first, const Extent& in, const HiddenStage& sta
   const bool dense = stage.kind == StageKind::kDense;
   Shape shape = dense ? Shape{in.elements()} : in.shape();
   if (stage.kind == StageKind::kLine) shape = {in.rows, in.channels};
-  for (const Form& layer :
-       StageForms(stage.kind, in, space_.widths[stage.width], p.norms[stage.norm].form,
+  for (const InferForm& item :
+       StageItems(stage.kind, in, space_.widths[stage.width], p.norms[stage.norm].form,
                   p.activations[stage.activation].form, space_.causal)) {
-    AddLayer(layer, shape, piece);
+    AddItem(item, shape, piece);
   }
   return piece;
 }
@@ -126,7 +179,12 @@ const Piece& Scorer::Output(size_t hidden, const Extent& in, Readout readout) co
   for (const Form& layer : ReadoutForms(readout, in, space_.outputs, space_.out_rows)) {
     AddLayer(layer, shape, piece);
   }
-  if (space_.distribution) AddLayer(MakeForm(FindLayer("softmax")->form, {}), shape, piece);
+  AddActions(shape, piece);
+  if (space_.distribution) {
+    const LayerEntry& softmax = *FindLayer("softmax");
+    const std::vector<Shape> operands = {shape};
+    AddWork(EstimateLayer(softmax, MakeForm(softmax.form, {}), operands), 1, piece);
+  }
   return piece;
 }
 

@@ -75,10 +75,17 @@ class Scorer {
   double KindLog(const Extent& in, StageKind kind) const;
   double WidthLog(bool first, const Extent& in, const HiddenStage& stage) const;
   double ActivationLog(const HiddenStage& stage) const;
+  // Adds a layer or a network, leaving the shape of its result in `shape`.
   void AddLayer(const Form& form, Shape& shape, Piece& piece) const;
+  void AddItem(const InferForm& item, Shape& shape, Piece& piece) const;
+  // Adds one node's work, done so many times with the same parameters.
+  void AddWork(const LayerWork& forward, double times, Piece& piece) const;
+  // What the mean over a group's actions adds to the network: actions, mean.
+  void AddActions(const Shape& result, Piece& piece) const;
   search::StepWork StepOf(const LayerWork& work, int64_t batch, size_t optimizer) const;
 
   const Space& space_;
+  double copies_ = 1;  // of the network: one for each action
   const search::StepTimeEstimator& estimator_;
   std::vector<search::StepWork> update_work_;  // for each parameter, by optimiser
   std::vector<double> state_fields_;           // for each parameter, by optimiser

@@ -14,6 +14,7 @@
 #include "layers/l2/methods.h"
 #include "layers/l2/objective.h"
 #include "layers/l2/stage.h"
+#include "layers/l2/symmetry.h"
 #include "layers/l2/verify.h"
 #include "layers/l3/domain.h"
 #include "layers/support/escape_hatch.h"
@@ -100,6 +101,7 @@ class SpaceBuilder {
       space_.extent = {space_.input[0], 1, features / space_.input[0]};
       space_.kinds.insert(space_.kinds.end(),
                           {StageKind::kPointwise, StageKind::kAttention, StageKind::kLine});
+      if (MayUnroll()) space_.kinds.push_back(StageKind::kRecurrent);
       space_.vocabulary = VocabularyOf(model);
       space_.tokens = space_.vocabulary > 0;
     } else if (image) {
@@ -111,6 +113,8 @@ class SpaceBuilder {
                       [](const l3::Property& property) { return property.group == "translation"; });
       space_.kinds.push_back(shifts ? StageKind::kPlane : StageKind::kHalving);
     }
+    space_.kinds.push_back(StageKind::kMixture);
+    space_.kinds.push_back(StageKind::kResidual);
     const bool positions_out = model.out.kind == l3::Domain::Kind::kSequence;
     if (positions_out) space_.out_rows = model.out.size;
     if (positions_out && sequence && space_.out_rows == space_.extent.rows) {
@@ -130,7 +134,12 @@ class SpaceBuilder {
       switch (kind) {
         case StageKind::kDense:
         case StageKind::kPointwise:
+        case StageKind::kResidual:
           return false;
+        case StageKind::kMixture:
+          return lacks({"softmax"});
+        case StageKind::kRecurrent:
+          return lacks({"tanh"});
         case StageKind::kAttention:
           return lacks({"attn"});
         case StageKind::kLine:
@@ -142,6 +151,21 @@ class SpaceBuilder {
       return true;
     });
     return TakeProperties(sequence, positions_out);
+  }
+
+  // A recurrence counts as many stages as it is unrolled to. Where depth(n) leaves no room for them
+  // beside a chain as deep as any, there is none.
+  bool MayUnroll() {
+    const int64_t steps = space_.input[0];
+    const auto depth = space_.model->depth();
+    const int64_t chain = static_cast<int64_t>(space_.priors.depth_factors.size());
+    if (steps > kMaxUnrolled) return false;
+    if (!depth || *depth - chain >= steps) return true;
+    explanation_.pruned.push_back({"recurrent stages over " + PrintInteger(steps) + " elements",
+                                   "each element counts as a stage: depth(" +
+                                       PrintInteger(steps + chain) + ") or none would allow them",
+                                   1});
+    return false;
   }
 
   // Whole numbers in sequence are tokens where it is known how many there are: those that the model
@@ -170,24 +194,48 @@ class SpaceBuilder {
           }
           break;
         case l3::Property::Kind::kEquivariant:
+          if (IsGroupOfActions(property.group)) {
+            if (auto failure = TakeActions(property, positions_out)) return failure;
+            continue;
+          }
           space_.asked.push_back(property.group);
           if (property.group == "permutation") space_.placed = false;
           break;
         default:
           continue;
       }
-      const bool known = space_.asked.back() == "causal" || space_.asked.back() == "permutation" ||
-                         space_.asked.back() == "translation";
-      if (known && !LegalReadouts(space_).empty()) continue;
+      if (!LegalReadouts(space_).empty()) continue;
       const std::string what = property.group.empty() ? name : name + "(" + property.group + ")";
       return None(
           "no network of the layers that are searched over can be shown to be '" + what + "'",
-          !known ? "leave out the property, or write the L2 text by hand"
-          : sequence || positions_out
+          sequence || positions_out
               ? "give the output a position for each that is read, or leave out the property"
               : "read a sequence or an image, or leave out the property",
           property.span);
     }
+    return std::nullopt;
+  }
+
+  // A symmetry that no stage keeps by itself: the mean over all actions has it.
+  std::optional<SearchFailure> TakeActions(const l3::Property& property, bool positions_out) {
+    const l3::Model& model = *space_.model;
+    const bool turns = property.group != "reflection";
+    const auto none = [&](const char* hint) {
+      return None("no network of the layers that are searched over can be shown to be '" +
+                      std::string(l3::PropertyName(property.kind)) + "(" + property.group + ")'",
+                  hint, property.span);
+    };
+    if (positions_out) return none("give an output without positions, or leave out the property");
+    if (model.in.size() != 1) return none("read one field, or leave out the property");
+    const Shape& in = space_.input;
+    if (turns && (in.size() < 2 || in.size() > 3 || in[0] != in[1])) {
+      return none("read a square image [n, n] or [n, n, channels], or leave out the property");
+    }
+    if (in.empty()) return none("read what has an axis, or leave out the property");
+    const std::string had = space_.actions;
+    space_.action_axis = turns ? 1 : ReflectionAxis(*space_.spec->DomainOf(model.in[0]));
+    // Mirrors and quarter turns together are d4.
+    space_.actions = had.empty() || had == property.group ? property.group : "d4";
     return std::nullopt;
   }
 

@@ -132,7 +132,7 @@ void SpaceGraph::ReadNetworkNodes() {
     auto extent = [&](size_t i) { return Extent{number(i), number(i + 1), number(i + 2)}; };
     if (view_->NodeFunction(node) == stage) {
       found.position = static_cast<size_t>(number(kStageNumber)) - 1;
-      found.stage.kind = static_cast<StageKind>(number(kStageKind));
+      found.stage.kind = StageKindOf(number(kStageKind));
       found.stage.width = width_index(number(kStageWidth));
       found.stage.norm = static_cast<size_t>(number(kStageNorm));
       found.stage.activation = static_cast<size_t>(number(kStageActivation));
@@ -249,11 +249,11 @@ std::vector<bool> SpaceGraph::Mask(const Restriction& restriction) const {
       mask[n] = embed[node.stage.width];
     } else {
       const Stage& stage = stages[node.position];
-      const bool attention = node.stage.kind == StageKind::kAttention;
+      const StageKind kind = node.stage.kind;
       mask[n] =
-          stage.kind[static_cast<size_t>(node.stage.kind)] && stage.norm[node.stage.norm] &&
-          (attention ? stage.no_width && stage.no_activation
-                     : stage.width[node.stage.width] && stage.activation[node.stage.activation]);
+          stage.kind[static_cast<size_t>(kind)] && stage.norm[node.stage.norm] &&
+          (HasWidth(kind) ? stage.width[node.stage.width] : stage.no_width) &&
+          (HasActivation(kind) ? stage.activation[node.stage.activation] : stage.no_activation);
     }
   }
   return mask;

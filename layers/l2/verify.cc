@@ -184,14 +184,24 @@ class Verifier {
 
   void CheckSymmetry(const l3::Property& property) {
     const std::string name = "equivariant(" + property.group + ")";
-    if (!IsKnownSymmetry(property.group)) {
+    const bool actions = IsGroupOfActions(property.group);
+    if (actions && model_.out.kind == l3::Domain::Kind::kSequence) {
       Error(Kind::kConsistency, property.span, "no layer can be shown to be " + name)
-          .Label("known: permutation, translation")
+          .Label("a mean over all actions is of outputs without positions")
           .Fix("leave out the property");
       return;
     }
-    const auto node = FirstWithoutSymmetry(methods_.infer, property.group);
+    const int64_t axis = ReflectionAxis(*spec_.DomainOf(model_.in[0]));
+    const auto node = FirstWithoutSymmetry(methods_.infer, property.group, axis);
     if (!node) return;
+    if (actions) {
+      Error(Kind::kConsistency, methods_.infer.nodes[*node].form.span,
+            "'" + methods_.infer.nodes[*node].form.name + "' loses what makes the model " + name)
+          .With({property.span, "declared here"})
+          .Fix("wrap the network: 'symmetric(net: …, group: " + property.group +
+               (property.group == "reflection" ? ", axis: " + PrintInteger(axis) : "") + ")'");
+      return;
+    }
     Error(Kind::kConsistency, methods_.infer.nodes[*node].form.span,
           "'" + methods_.infer.nodes[*node].form.name + "' loses what makes the model " + name)
         .With({property.span, "declared here"})

@@ -98,8 +98,8 @@ class InstanceBuilder {
   }
 
  private:
-  Shape RandomShape() {
-    Shape shape(static_cast<size_t>(Pick(choices_, kRanks)));
+  Shape RandomShape(std::optional<int64_t> rank) {
+    Shape shape(static_cast<size_t>(rank ? *rank : Pick(choices_, kRanks)));
     // Square ones meet patterns that want the same extent twice.
     const bool square = choices_.Draw(4) == 3;
     for (int64_t& extent : shape) {
@@ -109,10 +109,101 @@ class InstanceBuilder {
   }
 
   TensorType RootType(uint32_t slot) {
+    // A second root often shares operands with what is there already.
+    if (const auto known = KnownType(slot)) return *known;
     TensorType type;
     type.dtype = DTypeFor(slot);
-    type.shape = RandomShape();
+    type.shape = RandomShape(KnownRank(slot));
+    const auto it = side_.patterns_.find(slot);
+    if (it == side_.patterns_.end() || it->second[0].op != Op::kMatmul) return type;
+    const auto& columns = it->second[0].atom->columns;
+    const auto left = KnownType(columns[0].bits);
+    const auto right = KnownType(columns[1].bits);
+    if (!left && !right) return type;
+    type = left ? *left : *right;
+    if (type.shape.size() < 2) return type;
+    type.shape[type.shape.size() - (left ? 1 : 2)] = Pick(choices_, kExtents);
     return type;
+  }
+
+  // The rank that a permutation in the pattern of the value asks for.
+  std::optional<int64_t> KnownRank(uint32_t slot) {
+    const auto it = side_.patterns_.find(slot);
+    if (it == side_.patterns_.end()) return std::nullopt;
+    const LeftSide::Pattern& pattern = it->second[0];
+    const std::vector<egraph::Operand>& columns = pattern.atom->columns;
+    const TermForm& form = l0::lower::FormOf(pattern.op);
+    std::optional<std::vector<int64_t>> known;
+    if (pattern.op == Op::kPermute && Known(columns[1], known) && known) {
+      return static_cast<int64_t>(known->size());
+    }
+    if (form.tail != TermTail::kNone) return std::nullopt;
+    for (int i = 0; i < form.operands; ++i) {
+      if (const auto rank = KnownRank(columns[static_cast<size_t>(i)].bits)) return rank;
+    }
+    return std::nullopt;
+  }
+
+  // Of what a value is computed from without a change of dtype.
+  std::optional<DType> KnownDType(uint32_t slot) {
+    if (const auto type = KnownType(slot)) return type->dtype;
+    const auto it = side_.patterns_.find(slot);
+    if (it == side_.patterns_.end()) return std::nullopt;
+    const LeftSide::Pattern& pattern = it->second[0];
+    const TermForm& form = l0::lower::FormOf(pattern.op);
+    if (pattern.op == Op::kCmpLt || pattern.op == Op::kCmpNe || pattern.op == Op::kWhere ||
+        pattern.op == Op::kRandom ||
+        (form.tail != TermTail::kNone && form.tail != TermTail::kInts)) {
+      return std::nullopt;
+    }
+    for (int i = 0; i < form.operands; ++i) {
+      if (const auto dtype = KnownDType(pattern.atom->columns[static_cast<size_t>(i)].bits)) {
+        return dtype;
+      }
+    }
+    return std::nullopt;
+  }
+
+  // What the value must be because of what has been made: nothing where that leaves it open.
+  std::optional<TensorType> KnownType(uint32_t slot) {
+    if (const auto made = made_.find(slot); made != made_.end()) {
+      const tensor::Node& node = program_.node(made->second);
+      return TensorType{node.dtype, node.shape};
+    }
+    const auto it = side_.patterns_.find(slot);
+    if (it == side_.patterns_.end()) return std::nullopt;
+    const LeftSide::Pattern& pattern = it->second[0];
+    const TermForm& form = l0::lower::FormOf(pattern.op);
+    l0::lower::Term term;
+    term.op = pattern.op;
+    if (pattern.op == Op::kReshape || pattern.op == Op::kExpand) {
+      // Its list is its shape, whatever it is made of.
+      std::optional<std::vector<int64_t>> ints;
+      const auto dtype = KnownDType(pattern.atom->columns[0].bits);
+      if (!dtype || !Known(pattern.atom->columns[1], ints) || !ints) return std::nullopt;
+      return TensorType{*dtype, *ints};
+    }
+    std::vector<TensorType> operands;
+    for (int i = 0; i < form.operands; ++i) {
+      const auto operand = KnownType(pattern.atom->columns[static_cast<size_t>(i)].bits);
+      // One operand of an elementwise op says what all are.
+      if (operand && form.tail == TermTail::kNone && pattern.op != Op::kMatmul &&
+          pattern.op != Op::kWhere && pattern.op != Op::kCmpLt && pattern.op != Op::kCmpNe &&
+          pattern.op != Op::kGather && pattern.op != Op::kRandom) {
+        return operand;
+      }
+      if (!operand) return std::nullopt;
+      operands.push_back(*operand);
+    }
+    if (form.tail == TermTail::kInts) {
+      std::optional<std::vector<int64_t>> known;
+      if (!Known(pattern.atom->columns[operands.size()], known) || !known) return std::nullopt;
+      term.attr.ints = *known;
+    } else if (form.tail != TermTail::kNone) {
+      return std::nullopt;
+    }
+    std::string none;
+    return l0::lower::TypeOfTerm(term, operands, none);
   }
 
   // The dtype that a pattern or a premise names, else any.
@@ -213,9 +304,9 @@ class InstanceBuilder {
     }
   }
 
-  bool IsNumber(const egraph::Operand& operand) const {
+  bool Is(const egraph::Operand& operand, Op op) const {
     const auto it = side_.patterns_.find(operand.bits);
-    return it != side_.patterns_.end() && it->second[0].op == Op::kConst;
+    return it != side_.patterns_.end() && it->second[0].op == op;
   }
 
   std::optional<NodeId> Apply(const LeftSide::Pattern& pattern, const TensorType& type) {
@@ -318,8 +409,12 @@ class InstanceBuilder {
       case Op::kReduceMax: {
         if (!Known(columns[1], known)) return false;
         std::vector<int64_t> axes;
+        const auto reduced = KnownType(columns[0].bits);
         if (known) {
           axes = *known;
+        } else if (reduced) {
+          axes = AxesBetween(reduced->shape, shape);
+          if (axes.empty()) return false;
         } else {
           const auto count = static_cast<int64_t>(1 + choices_.Draw(3));
           std::vector<int64_t> all(static_cast<size_t>(rank + count));
@@ -338,12 +433,19 @@ class InstanceBuilder {
           operand.insert(operand.begin() + axis, Pick(choices_, kExtents));
         }
         attr.ints = axes;
-        wanted = {{type.dtype, operand}};
+        wanted = {reduced ? *reduced : TensorType{type.dtype, operand}};
         return true;
       }
       case Op::kMatmul: {
         if (rank < 2) return false;
-        const int64_t k = Pick(choices_, kExtents);
+        int64_t k = Pick(choices_, kExtents);
+        const auto known_left = KnownType(columns[0].bits);
+        const auto known_right = KnownType(columns[1].bits);
+        if (known_left && !known_left->shape.empty()) {
+          k = known_left->shape.back();
+        } else if (known_right && known_right->shape.size() > 1) {
+          k = known_right->shape[known_right->shape.size() - 2];
+        }
         Shape left = shape;
         Shape right = shape;
         left.back() = k;
@@ -351,10 +453,25 @@ class InstanceBuilder {
         wanted = {{type.dtype, left}, {type.dtype, right}};
         return true;
       }
-      case Op::kReshape:
+      case Op::kReshape: {
         attr.ints = shape;
-        wanted = {{type.dtype, Regrouped(shape)}};
+        const auto operand = KnownType(columns[0].bits);
+        const auto product = ProductOf(columns[0].bits, tensor::NumElements(shape));
+        if (operand) {
+          wanted = {*operand};
+        } else if (product) {
+          wanted = {{type.dtype, *product}};
+        } else if (Is(columns[0], Op::kMatmul) && choices_.Draw(4) != 0) {
+          wanted = {{type.dtype, AsMatrix(shape)}};
+        } else if ((Is(columns[0], Op::kReduceMax) || Is(columns[0], Op::kReduceSum)) &&
+                   !shape.empty() && shape.back() == 1 && choices_.Draw(4) != 0) {
+          // The axis that is reduced, kept.
+          wanted = {{type.dtype, Shape(shape.begin(), shape.end() - 1)}};
+        } else {
+          wanted = {{type.dtype, Regrouped(shape)}};
+        }
         return true;
+      }
       case Op::kPermute: {
         if (!Known(columns[1], known)) return false;
         std::vector<int64_t> order;
@@ -382,8 +499,13 @@ class InstanceBuilder {
       }
       case Op::kExpand: {
         Shape operand = shape;
-        if (IsNumber(columns[0])) {
+        const auto known_operand = KnownType(columns[0].bits);
+        if (Is(columns[0], Op::kConst)) {
           operand.clear();
+        } else if (known_operand) {
+          operand = known_operand->shape;
+        } else if (!operand.empty() && choices_.Draw(3) == 2) {
+          operand.back() = 1;  // as what is known of each row
         } else {
           const uint64_t dropped = choices_.Draw(shape.size() + 1);
           operand.erase(operand.begin(), operand.begin() + static_cast<std::ptrdiff_t>(dropped));
@@ -485,11 +607,60 @@ class InstanceBuilder {
                                                         : std::abs(std::trunc(value));
   }
 
+  // The shape of a product of so many elements whose left factor is known.
+  std::optional<Shape> ProductOf(uint32_t slot, int64_t elements) {
+    const auto it = side_.patterns_.find(slot);
+    if (it == side_.patterns_.end() || it->second[0].op != Op::kMatmul) return std::nullopt;
+    const auto left = KnownType(it->second[0].atom->columns[0].bits);
+    if (!left || left->shape.size() < 2) return std::nullopt;
+    Shape shape = left->shape;
+    shape.back() = 1;
+    const int64_t rows = tensor::NumElements(shape);
+    if (rows == 0 || elements % rows != 0) return std::nullopt;
+    shape.back() = elements / rows;
+    return shape;
+  }
+
+  // Axes of `from` without which it is `to`, drawn among all that are; none where none are.
+  std::vector<int64_t> AxesBetween(const Shape& from, const Shape& to) {
+    if (from.size() <= to.size() || from.size() > 6) return {};
+    std::vector<std::vector<int64_t>> all;
+    for (uint32_t set = 1; set < (1u << from.size()); ++set) {
+      Shape kept;
+      std::vector<int64_t> axes;
+      for (size_t d = 0; d < from.size(); ++d) {
+        if ((set >> d) & 1) {
+          axes.push_back(static_cast<int64_t>(d));
+        } else {
+          kept.push_back(from[d]);
+        }
+      }
+      if (kept == to) all.push_back(std::move(axes));
+    }
+    return all.empty() ? std::vector<int64_t>{} : all[choices_.Draw(all.size())];
+  }
+
+  // All axes joined to two.
+  Shape AsMatrix(const Shape& shape) {
+    if (shape.size() < 3) return shape;
+    const auto cut =
+        shape.begin() + static_cast<std::ptrdiff_t>(1 + choices_.Draw(shape.size() - 1));
+    return {tensor::NumElements(Shape(shape.begin(), cut)),
+            tensor::NumElements(Shape(cut, shape.end()))};
+  }
+
   // Another shape of as many elements.
   Shape Regrouped(const Shape& shape) {
-    switch (choices_.Draw(5)) {
+    switch (choices_.Draw(7)) {
       case 0:
         return {tensor::NumElements(shape)};
+      case 5:
+        return AsMatrix(shape);
+      case 4: {  // the last one left out where it is 1
+        Shape fewer = shape;
+        if (!fewer.empty() && fewer.back() == 1) fewer.pop_back();
+        return fewer;
+      }
       case 1: {  // two neighbours joined
         if (shape.size() < 2) return shape;
         Shape joined = shape;

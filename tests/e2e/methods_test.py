@@ -31,6 +31,16 @@ class Methods(L3cTest):
                 for ours, theirs in zip(compiled, self.losses(program, "interpreter")):
                     self.assertLess(abs(ours - theirs), 1e-4 * max(1, abs(theirs)))
 
+    def test_forms_agree(self):
+        for program, form in (("language", "weighted-mean/divide-last"), ("cnn", "convolution/im2col")):
+            with self.subTest(form):
+                losses = []
+                for extent in ("everywhere", "nowhere"):
+                    losses.append(self.run_json(ROOT / f"examples/methods/{program}.l2", "--synthetic",
+                                                "--steps", STEPS, "--force", f"l0/train/{form}={extent}",
+                                                "-o", self.dir / f"{program}-{extent}")["train_loss"])
+                self.assertLess(abs(losses[0] - losses[1]), 1e-4 * max(1, abs(losses[0])))
+
     def test_canonical_text_is_stable(self):
         for program in METHODS:
             with self.subTest(program.stem):

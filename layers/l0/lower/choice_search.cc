@@ -14,6 +14,10 @@ constexpr uint64_t kImproveWorkPerNode = 700;
 constexpr uint64_t kImproveWork = 20'000'000;
 constexpr uint64_t kForcedWork = 400'000;
 
+uint64_t ImproveWork(const egraph::Extractor& extractor) {
+  return std::min(kImproveWork, kImproveWorkPerNode * extractor.view().node_count());
+}
+
 }  // namespace
 
 ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<ClassRef> roots,
@@ -36,7 +40,7 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
   for (uint32_t c = 0; c < extractor.view().class_count(); ++c) all.push_back(ClassRef{c});
   const egraph::Extraction base = extractor.Tree(all);
   refiner_->Start(best_, base.choice);
-  refiner_->Improve(std::min(kImproveWork, kImproveWorkPerNode * extractor.view().node_count()));
+  refiner_->Improve(ImproveWork(extractor));
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
 }
@@ -58,6 +62,26 @@ std::optional<egraph::Extraction> ChoiceSearch::With(const std::vector<Choice>& 
     if (!refiner_->Fix(choice.second, kForcedWork, /*thorough=*/false)) return std::nullopt;
   }
   return refiner_->Result(wanted);
+}
+
+void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
+  if (!refiner_) return;
+  egraph::Extraction start = best_;
+  std::vector<egraph::ENodeRef> base;
+  for (const uint32_t n : saved_.choice) base.push_back(egraph::ENodeRef{n});
+  bool different = false;
+  for (const auto& [c, node] : choices) {
+    if (!refiner_->Possible(node)) continue;
+    different = different || base[c.index] != node;
+    base[c.index] = node;
+    if (start.choice[c.index].valid()) start.choice[c.index] = node;
+  }
+  if (!different) return;
+  refiner_->Start(start, base);
+  refiner_->Improve(ImproveWork(extractor_));
+  if (!(refiner_->total() < saved_.total)) return;
+  saved_ = refiner_->Save();
+  best_ = refiner_->Result(roots_);
 }
 
 uint64_t ChoiceSearch::work() const { return work_ + (refiner_ ? refiner_->work() : 0); }

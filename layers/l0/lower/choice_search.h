@@ -26,6 +26,10 @@ class ChoiceSearch {
   // Best(): the same choices give the same result, however they are asked for. Nothing when it
   // cannot be.
   std::optional<egraph::Extraction> With(const std::vector<Choice>& choices);
+  // Improves what comes of taking all these e-nodes at once, and keeps it where it is better than
+  // Best(). Choices that pay only together are found so. Nothing happens where there is no joint
+  // search.
+  void TryTogether(const std::vector<Choice>& choices);
   uint64_t work() const;
 
  private:

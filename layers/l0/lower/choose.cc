@@ -13,6 +13,7 @@
 #include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
+#include "layers/l0/lower/forms.h"
 #include "layers/l0/lower/recompute.h"
 #include "layers/l0/lower/rule_trace.h"
 #include "layers/l0/lower/store_facts.h"
@@ -31,8 +32,8 @@ using tensor::Op;
 namespace {
 
 // In the order in which they are loaded.
-constexpr const char* kRuleFiles[] = {"algebra",         "kernel_terms", "layout",
-                                      "kernel_grouping", "fusion",       "checkpointing"};
+constexpr const char* kRuleFiles[] = {"algebra", "weighted_mean",   "convolution", "kernel_terms",
+                                      "layout",  "kernel_grouping", "fusion",      "checkpointing"};
 
 }  // namespace
 
@@ -370,26 +371,104 @@ class Chooser {
     }
   }
 
+  // The costs of all terms, less what forced extents of forms exclude, and the search under them.
+  struct PlanSearch {
+    PlanSearch(const Chooser& chooser, const egraph::EGraphView& view,
+               const std::vector<ClassRef>& roots, const std::vector<ValueForm>& forms,
+               const std::map<std::string, std::string>& extents)
+        : costs(
+              chooser.graph_, chooser.result_.table, chooser.result_.candidates,
+              chooser.forms_->all(), chooser.costs_,
+              [&chooser](int64_t d) { return chooser.numbers_->At(d); }, Excluded(forms, extents)),
+          extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
+          // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
+          search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph) {
+      for (const ValueForm& form : forms) {
+        if (extents.contains(form.name) || !search.feasible()) continue;
+        search.TryTogether(NodesOf(extractor, form.own));
+        search.TryTogether(NodesOf(extractor, form.others));
+      }
+    }
+
+    static std::set<int64_t> Excluded(const std::vector<ValueForm>& forms,
+                                      const std::map<std::string, std::string>& extents) {
+      std::set<int64_t> excluded;
+      for (const ValueForm& form : forms) {
+        const auto it = extents.find(form.name);
+        if (it == extents.end()) continue;
+        const auto& out = it->second == "nowhere" ? form.own : form.others;
+        excluded.insert(out.begin(), out.end());
+      }
+      return excluded;
+    }
+
+    TermCosts costs;
+    egraph::Extractor extractor;
+    ChoiceSearch search;
+  };
+
+  // Whether the id is that of a form; `reason` where it has no such label.
+  bool ForceForm(const std::vector<ValueForm>& forms, const std::string& id,
+                 const std::string& label, std::map<std::string, std::string>& extents,
+                 std::string& reason) const {
+    for (const ValueForm& form : forms) {
+      if (id != options_.prefix + "/" + form.name) continue;
+      if (label != "everywhere" && label != "nowhere") {
+        reason = "'" + label + "' is no choice of '" + id + "': those are 'everywhere', 'nowhere'";
+        return false;
+      }
+      extents[form.name] = label;
+      return true;
+    }
+    return false;
+  }
+
+  // Each other extent of a form is a search of its own, as forcing it is.
+  void ExplainForms(const egraph::EGraphView& view, const std::vector<ClassRef>& roots,
+                    const std::vector<ValueForm>& forms,
+                    const std::map<std::string, std::string>& extents,
+                    const std::vector<ChoiceSearch::Choice>& forced, const Explainer& explainer,
+                    const egraph::Extraction& best) {
+    for (const ValueForm& form : forms) {
+      const auto fixed = extents.find(form.name);
+      const std::string chosen = fixed == extents.end() ? Extent(form, view, best) : fixed->second;
+      std::vector<std::pair<std::string, egraph::Extraction>> others;
+      for (const char* label : {"everywhere", "nowhere"}) {
+        if (label == chosen || !options_.explain) continue;
+        auto other = extents;
+        other[form.name] = label;
+        PlanSearch plans(*this, view, roots, forms, other);
+        if (!plans.search.feasible()) continue;
+        const auto found = plans.search.With(forced);
+        explanation_.report.work += plans.search.work();
+        if (found) others.emplace_back(label, forced.empty() ? plans.search.Best() : *found);
+      }
+      explainer.ExplainForm(form, chosen, best, fixed != extents.end(), others, explanation_);
+    }
+  }
+
   std::optional<ChooseResult> Extract() {
     if (!rule_error_.empty()) return std::nullopt;
     const egraph::EGraphView view(graph_);
     reg_ = graph_.FindSort("Reg");
     explanation_.report.egraph_nodes += view.node_count();
     explanation_.report.egraph_classes += view.class_count();
-    const TermCosts term_costs(graph_, result_.table, result_.candidates, forms_->all(), costs_,
-                               [this](int64_t d) { return numbers_->At(d); });
-    const egraph::Extractor extractor(view, term_costs, TermCosts::Time(options_.seconds_per_byte));
+    const std::vector<ValueForm> forms = FindForms(
+        result_.table, graph_, [this](ValueId v, uint32_t d) { return numbers_->Number(v, d); });
+    std::map<std::string, std::string> extents;  // forced, by form
+    const DefinitionAt definition_at = [this](int64_t d) { return numbers_->At(d); };
+    const Explainer explainer(graph_, view, result_.table, result_.candidates, forms_->all(),
+                              definition_at, options_.prefix);
     std::vector<ClassRef> roots;
     if (!FindRoots(view, roots)) return std::nullopt;
 
-    Explainer explainer(
-        graph_, view, result_.table, result_.candidates, forms_->all(),
-        [this](int64_t d) { return numbers_->At(d); }, options_.prefix);
-    std::vector<std::pair<ClassRef, ENodeRef>> forced;
+    std::vector<ChoiceSearch::Choice> forced;
     for (const auto& [id, label] : options_.forced) {
       if (!id.starts_with(options_.prefix + "/") || IsMemoryDecision(id)) continue;
       std::string reason;
-      auto choice = explainer.Force(id, label, reason);
+      if (ForceForm(forms, id, label, extents, reason)) continue;
+      std::optional<ChoiceSearch::Choice> choice;
+      if (reason.empty()) choice = explainer.Force(id, label, reason);
       if (choice) {
         forced.push_back(*choice);
       } else if (!reason.empty()) {
@@ -397,28 +476,28 @@ class Chooser {
         return std::nullopt;
       }  // else a schedule, settled when the kernel is built
     }
-    // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
-    ChoiceSearch search(extractor, roots, options_.mode == search::Mode::kEGraph);
-    if (!search.feasible()) {
-      failure_ = search::NoCandidates{"no kernel can compute " + FirstInfeasible(view, extractor),
-                                      "an op of it may have no kernel form yet",
-                                      {}};
+    PlanSearch plans(*this, view, roots, forms, extents);
+    if (!plans.search.feasible()) {
+      failure_ = extents.empty() ? search::NoCandidates{"no kernel can compute " +
+                                                            FirstInfeasible(view, plans.extractor),
+                                                        "an op of it may have no kernel form yet",
+                                                        {}}
+                                 : search::NoCandidates{
+                                       "no plan has the forced forms", "force fewer of them", {}};
       return std::nullopt;
     }
-    egraph::Extraction best = search.Best();
-    if (!forced.empty()) {
-      auto with = search.With(forced);
-      if (!with) {
-        failure_ = search::NoCandidates{
-            "the forced choices exclude one another", "force fewer of them", {}};
-        return std::nullopt;
-      }
-      best = std::move(*with);
+    const auto found = plans.search.With(forced);
+    if (!found) {
+      failure_ =
+          search::NoCandidates{"the forced choices exclude one another", "force fewer of them", {}};
+      return std::nullopt;
     }
+    const egraph::Extraction best = forced.empty() ? plans.search.Best() : *found;
     ReadSelection(view, best, roots);
     Count(view, roots);
+    ExplainForms(view, roots, forms, extents, forced, explainer, best);
     const size_t before = explanation_.decisions.size();
-    explainer.Explain(search, best, forced, options_.explain, explanation_);
+    explainer.Explain(plans.search, best, forced, options_.explain, explanation_);
     for (size_t i = before; i < explanation_.decisions.size(); ++i) {
       for (search::Loser& loser : explanation_.decisions[i].losers) {
         if (loser.difference[TermCosts::kTime].value < 0) loser.decided_by = "memory";
@@ -427,7 +506,7 @@ class Chooser {
     if (!traced_.empty()) {
       TraceRules(graph_, view, best, result_, traced_, explainer, explanation_);
     }
-    explanation_.report.work += search.work();
+    explanation_.report.work += plans.search.work();
     result_.selection.seconds =
         options_.seconds_per_byte > 0 ? best.cost.value[TermCosts::kTime] : best.dag_cost;
     return std::move(result_);

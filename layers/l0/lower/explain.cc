@@ -101,10 +101,23 @@ std::string Explainer::Label(ENodeRef n) const {
   if (f == "Dot") {
     const DotForm& form = forms_[static_cast<size_t>(arg(2))];
     return form.schedule.name + " of " + table_.values[form.left].name + ", " +
-           table_.values[form.right].name;
+           table_.values[form.right].name + By(arg(0));
   }
-  const uint32_t definition = definition_at_(arg(0)).second;
-  return definition == 0 ? "compute" : "compute by definition " + std::to_string(definition);
+  return "compute" + By(arg(0));
+}
+
+std::string Explainer::By(int64_t number) const {
+  const auto [v, d] = definition_at_(number);
+  if (d == 0) return "";
+  const std::vector<Definition>& definitions = table_.values[v].definitions;
+  const egraph::RuleId rule = definitions[d].rule;
+  const auto same = std::count_if(definitions.begin(), definitions.end(),
+                                  [&](const Definition& other) { return other.rule == rule; });
+  if (rule == egraph::kInitial || rule == egraph::kCongruence || same > 1 ||
+      graph_.rule(rule).name.empty()) {
+    return " by definition " + std::to_string(d);
+  }
+  return " by " + graph_.rule(rule).name;
 }
 
 std::optional<std::pair<ClassRef, ENodeRef>> Explainer::Force(const std::string& id,
@@ -143,6 +156,51 @@ search::CostVector Explainer::Costs(const egraph::CostVector& cost) const {
   return vector;
 }
 
+search::Loser Explainer::LoserOf(std::string label, const egraph::Extraction& other,
+                                 const search::Decision& decision) const {
+  search::Loser loser;
+  loser.label = std::move(label);
+  loser.cost = Costs(other.cost);
+  loser.difference = search::Difference(loser.cost, decision.cost);
+  // Which part of the time it was: launches, bytes and flops at nominal rates.
+  const double launches = std::abs(loser.difference[TermCosts::kLaunches].value) * 2.5e-6;
+  const double bytes = std::abs(loser.difference[TermCosts::kBytes].value) / 2e10;
+  const double flops = std::abs(loser.difference[TermCosts::kFlops].value) / 1e11;
+  loser.decided_by = "time";
+  if (launches > 0 && launches >= bytes && launches >= flops) {
+    loser.decided_by = "launches";
+  } else if (bytes > 0 && bytes >= flops) {
+    loser.decided_by = "bytes";
+  } else if (flops > 0) {
+    loser.decided_by = "flops";
+  }
+  return loser;
+}
+
+void Explainer::ExplainForm(const ValueForm& form, std::string chosen,
+                            const egraph::Extraction& best, bool forced,
+                            const std::vector<std::pair<std::string, egraph::Extraction>>& others,
+                            search::Explanation& explanation) const {
+  search::Decision decision;
+  decision.id = prefix_ + "/" + form.name;
+  decision.chosen = std::move(chosen);
+  decision.cost = Costs(best.cost);
+  decision.forced = forced;
+  for (egraph::RuleId id : form.rules) {
+    const egraph::Rule& rule = graph_.rule(id);
+    decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
+  }
+  for (const auto& [label, other] : others) {
+    ++explanation.report.scored;
+    decision.losers.push_back(LoserOf(label, other, decision));
+  }
+  std::stable_sort(decision.losers.begin(), decision.losers.end(),
+                   [](const search::Loser& a, const search::Loser& b) {
+                     return a.cost[0].value < b.cost[0].value;
+                   });
+  explanation.decisions.push_back(std::move(decision));
+}
+
 void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
                         const std::vector<std::pair<ClassRef, ENodeRef>>& forced, bool losers,
                         search::Explanation& explanation) const {
@@ -173,25 +231,8 @@ void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
         choices.emplace_back(c, node);
         const auto found = search.With(choices);
         if (!found) continue;
-        const egraph::Extraction& other = *found;
         ++explanation.report.scored;
-        search::Loser loser;
-        loser.label = Label(node);
-        loser.cost = Costs(other.cost);
-        loser.difference = search::Difference(loser.cost, decision.cost);
-        // Which part of the time it was: launches, bytes and flops at nominal rates.
-        const double launches = std::abs(loser.difference[TermCosts::kLaunches].value) * 2.5e-6;
-        const double bytes = std::abs(loser.difference[TermCosts::kBytes].value) / 2e10;
-        const double flops = std::abs(loser.difference[TermCosts::kFlops].value) / 1e11;
-        loser.decided_by = "time";
-        if (launches > 0 && launches >= bytes && launches >= flops) {
-          loser.decided_by = "launches";
-        } else if (bytes > 0 && bytes >= flops) {
-          loser.decided_by = "bytes";
-        } else if (flops > 0) {
-          loser.decided_by = "flops";
-        }
-        decision.losers.push_back(std::move(loser));
+        decision.losers.push_back(LoserOf(Label(node), *found, decision));
       }
       std::stable_sort(decision.losers.begin(), decision.losers.end(),
                        [](const search::Loser& a, const search::Loser& b) {

@@ -1,9 +1,12 @@
 // Names for the choices in the kernel e-graph: decision ids, labels, losers.
 //
 //   PREFIX/VALUE.memory          which kernel writes the value: "own kernel loop(h1)", "beside …"
-//   PREFIX/KERNEL.VALUE          in that kernel: "load", "compute", or for a contraction the form:
-//                                "tile 6x64 of x, w1"
+//   PREFIX/KERNEL.VALUE          in that kernel: "load", "compute", "compute by RULE" where a rule
+//   of the
+//                                algebra gave the definition, or for a contraction the form: "tile
+//                                6x64 of x, w1"
 //   PREFIX/KERNEL.schedule       "tile 6x64"
+//   PREFIX/TOPIC/FORM            how far a form goes (forms.h): "everywhere", "nowhere", "in part"
 //   PREFIX/STATE.update          "update loop(w)", "update w on dw", "copied at the end"
 #pragma once
 
@@ -18,6 +21,7 @@
 #include "layers/l0/lower/candidates.h"
 #include "layers/l0/lower/choice_search.h"
 #include "layers/l0/lower/choose.h"
+#include "layers/l0/lower/forms.h"
 #include "layers/l0/lower/term_costs.h"
 #include "layers/search/decision.h"
 
@@ -46,12 +50,23 @@ class Explainer {
                const std::vector<std::pair<egraph::ClassRef, egraph::ENodeRef>>& forced,
                bool losers, search::Explanation& explanation) const;
 
+  // Appends the decision on a form; `others` are the plans with another extent of it.
+  void ExplainForm(const ValueForm& form, std::string chosen, const egraph::Extraction& best,
+                   bool forced,
+                   const std::vector<std::pair<std::string, egraph::Extraction>>& others,
+                   search::Explanation& explanation) const;
+
   std::string ClassName(egraph::ClassRef c) const;
   std::string Label(egraph::ENodeRef n) const;
   const std::string& prefix() const { return prefix_; }
 
  private:
+  // " by RULE" of a definition that a rule gave; "" for the program's own.
+  std::string By(int64_t definition) const;
   search::CostVector Costs(const egraph::CostVector& cost) const;
+  // What another plan would have cost, beside the decision's own.
+  search::Loser LoserOf(std::string label, const egraph::Extraction& other,
+                        const search::Decision& decision) const;
 
   const egraph::EGraph& graph_;
   const egraph::EGraphView& view_;

@@ -20,6 +20,9 @@ using support::Kind;
 
 namespace {
 
+// Beyond this a phase is taken for a mistake. `steps: n` is bounded by the same in the text of L1.
+constexpr int64_t kMaxPhaseSteps = int64_t{1} << 40;
+
 // A pipeline with all its decisions made.
 struct LoweredStep {
   Step step;
@@ -474,7 +477,21 @@ class Assembler {
             .Fix("add `rows: n` to the stage's sample, or give the phase `steps: n`");
         return false;
       }
-      control.steps = phase.epochs > 0 ? phase.epochs * control.steps_per_epoch : phase.steps;
+      control.steps = phase.steps;
+      if (phase.epochs > 0) {
+        // Both factors may be a billion times what anybody trains for.
+        if (__builtin_mul_overflow(phase.epochs, control.steps_per_epoch, &control.steps) ||
+            control.steps > kMaxPhaseSteps) {
+          diagnostics_
+              .Error(Kind::kResourceBound, phase.span,
+                     "phase '" + phase.name + "' makes " + std::to_string(phase.epochs) +
+                         " epochs of " + std::to_string(control.steps_per_epoch) +
+                         " steps; a phase makes at most " + std::to_string(kMaxPhaseSteps) +
+                         " steps in all")
+              .Fix("train for fewer epochs");
+          return false;
+        }
+      }
       control.steps_per_epoch = std::max<int64_t>(
           1, control.steps_per_epoch > 0 ? control.steps_per_epoch : control.steps);
       control.checkpoint_every = phase.checkpoint_every;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+
+#include "layers/l0/lower/forms.h"
 
 namespace l3c::l0::lower {
 
@@ -46,12 +49,14 @@ Evidence EvidenceOf(std::string_view name) {
 
 TermCosts::TermCosts(const egraph::EGraph& graph, const ValueTable& table,
                      const CandidateSet& candidates, const std::vector<DotForm>& forms,
-                     const KernelCostModel& costs, DefinitionAt definition_at)
+                     const KernelCostModel& costs, DefinitionAt definition_at,
+                     std::set<int64_t> excluded)
     : table_(table),
       candidates_(candidates),
       forms_(forms),
       costs_(costs),
       definition_at_(std::move(definition_at)),
+      excluded_(std::move(excluded)),
       evidence_(EvidenceOf(costs.evidence())) {
   for (const char* name : kTermNames) functions_.push_back(graph.FindFunction(name));
   for (uint32_t k = 0; k < candidates.kernels.size(); ++k) {
@@ -67,6 +72,9 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
   const egraph::EGraph& graph = view.graph();
   const auto arg = [&](size_t i) { return graph.AsI64(view.NodeArgs(node)[i]); };
   CostVector cost;
+  if (!excluded_.empty() && excluded_.contains(DefinitionOf(view, node))) {
+    return cost.Set(kTime, std::numeric_limits<double>::infinity(), evidence_);
+  }
   switch (term) {
     case kLoadTerm:
       return Load(arg(0), arg(1));

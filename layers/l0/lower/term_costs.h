@@ -2,7 +2,9 @@
 // launches, bytes and flops behind them as further components.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -18,9 +20,10 @@ class TermCosts : public egraph::CostModel {
  public:
   enum Component : size_t { kTime, kLaunches, kBytes, kFlops, kKept };
 
+  // `excluded`: definitions that nothing may be computed by.
   TermCosts(const egraph::EGraph& graph, const ValueTable& table, const CandidateSet& candidates,
             const std::vector<DotForm>& forms, const KernelCostModel& costs,
-            DefinitionAt definition_at);
+            DefinitionAt definition_at, std::set<int64_t> excluded = {});
 
   // `seconds_per_byte`: what a byte counts for that a value is kept in.
   static egraph::Objective Time(double seconds_per_byte) {
@@ -50,6 +53,7 @@ class TermCosts : public egraph::CostModel {
   const std::vector<DotForm>& forms_;
   const KernelCostModel& costs_;
   DefinitionAt definition_at_;
+  std::set<int64_t> excluded_;
   std::vector<std::pair<uint32_t, uint32_t>> owner_;  // by global context: (kernel, context)
   egraph::CostSchema schema_;
   egraph::Evidence evidence_;

@@ -391,6 +391,21 @@ void DeclareValues(EGraph& graph) {
                             if (!order) return std::nullopt;
                             return g.String(*order);
                           });
+  graph.RegisterPrimitive("sum-pads", {egraph::kString, egraph::kString}, egraph::kString,
+                          [](EGraph& g, Args args) -> Result {
+                            const Ints inner = SplitInts(g.AsString(args[0]));
+                            const Ints outer = SplitInts(g.AsString(args[1]));
+                            if (!inner || !outer || inner->size() != outer->size()) {
+                              return std::nullopt;
+                            }
+                            std::vector<int64_t> sum = *inner;
+                            for (size_t i = 0; i < sum.size(); ++i) {
+                              if (__builtin_add_overflow(sum[i], (*outer)[i], &sum[i])) {
+                                return std::nullopt;
+                              }
+                            }
+                            return g.String(JoinInts(sum));
+                          });
   graph.RegisterPrimitive("identity-order", {egraph::kString}, egraph::kBool,
                           [](EGraph& g, Args args) -> Result {
                             const auto identity = IsIdentityOrder(g.AsString(args[0]));

@@ -10,6 +10,7 @@
 //   primitives, for premises and for what rules make (none where an argument is no such list):
 //     (compose-orders p q)   the permutation that p, then q amount to
 //     (identity-order p)     whether it moves nothing
+//     (sum-pads p q)         the padding that p inside of q amounts to
 //     (inner-axes s axes)    all axes of s but the outermost; only where `axes` are all of them
 //     (rank s) (extent s i) (elements s)   of a shape; axis −1 is the last
 #pragma once

@@ -176,6 +176,13 @@ TEST(L1LowerTest, FailuresNameTheirCause) {
                 "cannot do"),
       std::string::npos);
   options = MnistOptions();
+  options.epochs = int64_t{1} << 30;
+  options.data["mnist"].rows["train"] = int64_t{1} << 50;
+  EXPECT_NE(FailureText(Lower(module, options))
+                .find("the phases together make more than 1099511627776 steps on the "
+                      "1125899906842624 rows of data 'mnist'\nfix: train for fewer epochs"),
+            std::string::npos);
+  options = MnistOptions();
   options.system.nodes[1].capacity = 1000;
   EXPECT_NE(FailureText(Lower(module, options)).find("more than any memory"), std::string::npos);
 }

@@ -391,5 +391,17 @@ TEST(L2Estimate, CountsWhatTheLayersDo) {
   EXPECT_EQ(TotalSteps(module.methods[0], 60000), 4690);
 }
 
+// Epochs times the steps of one must not wrap around.
+TEST(L2Estimate, MoreStepsThanCanBeCountedAreNoNumber) {
+  Methods methods =
+      Read(std::string(testing::kMnistSpec) + std::string(testing::kMnistMethods)).methods[0];
+  methods.phases[0].epochs = int64_t{1} << 40;
+  EXPECT_EQ(TotalSteps(methods, 128), int64_t{1} << 40);
+  EXPECT_EQ(TotalSteps(methods, 129), std::nullopt);
+  EXPECT_EQ(TotalSteps(methods, int64_t{1} << 62), std::nullopt);
+  methods.phases.push_back(methods.phases[0]);
+  EXPECT_EQ(TotalSteps(methods, 128), std::nullopt);
+}
+
 }  // namespace
 }  // namespace l3c::l2

@@ -2,8 +2,10 @@
 // shares nothing with it but the priors' figures and the counts of a layer's work.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -70,6 +72,16 @@ class Enumeration {
     for (const auto& property : model_.properties) {
       if (property.kind == l3::Property::Kind::kEquivariant) group_ = property.group;
     }
+    // Turns and mirrors are had by a mean over all of them, whatever the network.
+    const std::map<std::string, double> actions = {{"reflection", 2}, {"c4", 4}, {"d4", 8}};
+    if (const auto it = actions.find(group_); it != actions.end()) {
+      actions_ = group_;
+      copies_ = it->second;
+      group_.clear();
+    }
+    depth_ = std::min(*model_.depth(), static_cast<int64_t>(p_.depth_factors.size()));
+    unrolls_ = sequence_ && *model_.depth() - static_cast<int64_t>(p_.depth_factors.size()) >=
+                                l3::ExampleShape(input_)[0];
     out_ = model_.out;
     positions_out_ = out_.kind == l3::Domain::Kind::kSequence;
     causal_ = causal_ && positions_out_;
@@ -122,6 +134,82 @@ class Enumeration {
     return state;
   }
 
+  // The sum with what a block has skipped.
+  State Joined(State state) const {
+    const LayerEntry& add = *FindLayer("add");
+    const std::vector<Shape> both = {state.shape, state.shape};
+    state.work.push_back(EstimateLayer(add, MakeForm(add.form, {}), both));
+    return state;
+  }
+
+  // The same of a network, which is read as the whole of a model.
+  State AfterNetwork(State state, const std::string& network, int64_t width) const {
+    std::string in;
+    for (int64_t extent : state.shape) in += (in.empty() ? "" : ", ") + Text(extent);
+    const std::string out = "tensor(f32, [" + Text(width) + "])";
+    const Module module = testing::Read(
+        "# l3c l2 v1\ndata d { x : tensor(f32, [" + in + "]) y : " + out +
+        " }\nmodel n { in: d.x out: " + out +
+        " properties: [] }\nloss l { fit: divergence(n.out, d.y) }\ngoal: minimize(l)\n"
+        "methods for n { sample: epoch_shuffle(batch: 8) infer: " +
+        network + " backward: autodiff(mode: reverse) update: sgd(lr: 0.1) }\n");
+    const InferGraph& infer = module.methods[0].infer;
+    for (uint32_t i = 1; i < infer.nodes.size(); ++i) {
+      state.work.push_back(EstimateNode(infer, i));
+    }
+    state.shape = {width};
+    return state;
+  }
+
+  void Then(State state, double factor) {
+    state.factor *= factor;
+    ++state.hidden;
+    state.first = false;
+    Extend(state);
+  }
+
+  // Stages that are networks of their own: recurrent, mixture; and a skip around a dense one.
+  void Networks(const State& state, bool is_sequence, int64_t channels, bool asked) {
+    const Shape& s = state.shape;
+    auto kind = [&](StageKind k) { return p_.kind_factors[static_cast<size_t>(k)]; };
+    for (const FormPrior& norm : p_.norms) {
+      const std::string normed = norm.form ? norm.label + ", " : "";
+      for (int64_t w : widths_) {
+        if (is_sequence && unrolls_ && !asked) {
+          Then(AfterNetwork(state,
+                            "recurrent(cell: sequential [linear(" + Text(channels + w) + ", " +
+                                Text(w) + "), " + normed + "tanh], steps: " + Text(s[0]) + ")",
+                            w),
+               norm.factor * WidthFactor(state.first, channels, w) * kind(StageKind::kRecurrent));
+        }
+      }
+      for (const FormPrior& act : p_.activations) {
+        for (int64_t w : widths_) {
+          if (s.size() == 1 && !asked) {
+            const std::string expert = "sequential [linear(" + Text(s[0]) + ", " + Text(w) + "), " +
+                                       normed + act.label + "]";
+            Then(AfterNetwork(state,
+                              "mixture(experts: [" + expert + ", " + expert + ", " + expert + ", " +
+                                  expert + "], gate: sequential [linear(" + Text(s[0]) +
+                                  ", 4), softmax])",
+                              w),
+                 norm.factor * act.factor * WidthFactor(state.first, s[0], w) *
+                     kind(StageKind::kMixture));
+          }
+          if ((s.size() == 1 || is_sequence) && channels == w) {
+            State next = norm.form ? After(state, norm.label) : state;
+            next = After(next, "linear(" + Text(w) + ", " + Text(w) + ")");
+            next = After(next, act.label);
+            next = Joined(next);
+            Then(next, norm.factor * act.factor * WidthFactor(state.first, w, w) *
+                           kind(StageKind::kResidual) *
+                           (is_sequence ? kind(StageKind::kPointwise) : 1));
+          }
+        }
+      }
+    }
+  }
+
   double WidthFactor(bool fresh, int64_t seen, int64_t w) const {
     if (fresh) return 1 + std::pow(p_.width_scale, 2) * double(seen) / double(w * w);
     return std::pow(p_.width_per_octave, std::abs(std::log2(double(w) / double(seen))));
@@ -144,7 +232,7 @@ class Enumeration {
 
   void Extend(const State& state) {
     Finish(state);
-    if (state.hidden + 1 >= *model_.depth()) return;
+    if (state.hidden + 1 >= depth_) return;
     const Shape& s = state.shape;
     const int64_t all = tensor::NumElements(s);
     const bool asked = causal_ || !group_.empty();
@@ -152,6 +240,7 @@ class Enumeration {
     const bool is_image = !sequence_ && s.size() >= 2 && s[0] > 2 && s[1] > 2;
     const int64_t channels = is_image ? (s.size() == 3 ? s[2] : 1) : s.back();
     auto kind = [&](StageKind k) { return p_.kind_factors[static_cast<size_t>(k)]; };
+    Networks(state, is_sequence, channels, asked);
     for (int64_t w : widths_) {
       if (!asked) {
         const bool positions = is_sequence || (!sequence_ && s.size() >= 2);
@@ -184,6 +273,7 @@ class Enumeration {
           while (heads < 8 && w / (2 * heads) >= 16) heads *= 2;
           next = After(
               next, "attn(" + Text(heads) + ", " + Text(w) + (causal_ ? ", causal: true)" : ")"));
+          next = Joined(next);
           next.factor *= norm.factor * kind(StageKind::kAttention);
           ++next.hidden;
           next.first = false;
@@ -226,6 +316,23 @@ class Enumeration {
   }
 
   void End(State state) {
+    for (LayerWork& w : state.work) w = Times(w, copies_);
+    if (!actions_.empty()) {
+      for (int turns = 0; turns < (actions_ == "reflection" ? 1 : 4); ++turns) {
+        for (const bool mirrored : {false, true}) {
+          if (mirrored && actions_ == "c4") continue;
+          Form form =
+              MakeForm(FindLayer("acted")->form,
+                       {{"turns", int64_t{turns}}, {"mirrored", mirrored}, {"axis", int64_t{0}}});
+          const std::vector<Shape> operands = {l3::ExampleShape(input_)};
+          state.work.push_back(EstimateLayer(*FindLayer("acted"), form, operands));
+        }
+      }
+      const LayerEntry& mean = *FindLayer("mean_of_actions");
+      const Form form = MakeForm(mean.form, {{"group", actions_}, {"axis", int64_t{0}}});
+      const std::vector<Shape> operands(static_cast<size_t>(copies_), state.shape);
+      state.work.push_back(EstimateLayer(mean, form, operands));
+    }
     if (classes_) state = After(state, "softmax");
     int64_t parameters = 0;
     for (const LayerWork& w : state.work) parameters += w.parameters;
@@ -245,6 +352,17 @@ class Enumeration {
     }
   }
 
+  // Done so many times with the same parameters.
+  static LayerWork Times(LayerWork work, double times) {
+    for (search::StepWork* part : {&work.per_sample, &work.per_step}) {
+      part->contraction_flops *= times;
+      part->elementwise_flops *= times;
+      part->bytes *= times;
+      part->launches *= times;
+    }
+    return work;
+  }
+
   double LossFactor() const {
     double best = std::numeric_limits<double>::infinity();
     for (const FormPrior& loss : p_.losses) {
@@ -260,7 +378,10 @@ class Enumeration {
   TargetKind target_ = TargetKind::kTensor;
   std::vector<int64_t> widths_;
   bool sequence_ = false, causal_ = false, positions_out_ = false, classes_ = false;
-  std::string group_;
+  std::string group_, actions_;
+  double copies_ = 1;
+  int64_t depth_ = 0;
+  bool unrolls_ = false;
   double best_ = std::numeric_limits<double>::infinity();
 };
 
@@ -283,6 +404,7 @@ Priors SmallPriors(const std::function<int(int, int)>& pick) {
   shake(p.elementwise_flops_per_second);
   shake(p.bytes_per_second);
   shake(p.seconds_per_launch);
+  p.depth_factors.resize(3);
   for (auto& f : p.depth_factors) factor(f);
   for (auto& f : p.norms) factor(f.factor);
   for (auto& f : p.kind_factors) factor(f);
@@ -297,7 +419,9 @@ TEST(L2Grammar, TheWinnerIsThatOfAnEnumerationForEveryPairOfDomains) {
   };
   for (const Domains& pair : Pairs()) {
     for (int trial = 0; trial < 2; ++trial) {
-      std::string properties = "depth(" + std::to_string(pick(1, 3)) + "), width(" +
+      // With a depth of 12 as many stages as the priors cover, and recurrences.
+      constexpr int kDepths[] = {1, 2, 3, 12};
+      std::string properties = "depth(" + std::to_string(kDepths[pick(0, 3)]) + "), width(" +
                                std::to_string(pick(0, 1) == 0 ? 16 : 40) + ")";
       if (pick(0, 2) == 0) {
         properties += ", param_budget(" + std::to_string(pick(4, 60) * 100) + ")";
@@ -327,6 +451,36 @@ TEST(L2Grammar, TheWinnerIsThatOfAnEnumerationForEveryPairOfDomains) {
   }
 }
 
+TEST(L2Grammar, StagesThatAreNetworksCanBeForced) {
+  const Domains forecast{"", "sequence(tensor(f32, [3]), 6)", "scalar(f32)", "scalar(f32)", 1};
+  const Domains table{"", "table(a: scalar(f32), b: tensor(f32, [4]))", "dist(3)", "scalar(u8)", 1};
+  struct Case {
+    Domains domains;
+    std::string id, kind, written;
+  };
+  for (const Case& c : {Case{forecast, "layer1.kind", "recurrent", "recurrent("},
+                        Case{table, "layer1.kind", "mixture", "mixture("},
+                        Case{table, "layer2.kind", "residual", "residual ["}}) {
+    // Without a bound on the depth, as a recurrence counts as often as it is unrolled.
+    const l3::Module spec = ReadSpec(SpecOf(c.domains, "width(16)"));
+    search::LoweringOptions options;
+    options.forced = {{"l2/m/" + c.id, c.kind}};
+    const auto result = LowerToL2(spec, {}, options);
+    ASSERT_TRUE(result.ok()) << c.kind;
+    const std::string text = PrintModule(result.best());
+    EXPECT_NE(text.find(c.written), std::string::npos) << text;
+    EXPECT_EQ(PrintModule(testing::Read(text)), text);
+  }
+  // With one that is too small it is said why there is none.
+  const auto bounded = LowerToL2(ReadSpec(SpecOf(forecast, "depth(3), width(16)")), {}, {});
+  ASSERT_TRUE(bounded.ok());
+  const auto& pruned = bounded.explanation.pruned;
+  EXPECT_TRUE(std::any_of(pruned.begin(), pruned.end(), [](const search::Pruned& p) {
+    return p.what == "recurrent stages over 6 elements" &&
+           p.why.find("depth(14)") != std::string::npos;
+  }));
+}
+
 TEST(L2Grammar, PropertiesAreHonoured) {
   struct Case {
     Domains domains;
@@ -347,7 +501,10 @@ TEST(L2Grammar, PropertiesAreHonoured) {
   for (const Case& c :
        {Case{next, "autoregressive", true}, Case{next, "causal", true}, Case{each, "causal", true},
         Case{set, "equivariant(permutation)", true}, Case{each, "equivariant(permutation)", true},
-        Case{image, "equivariant(translation)", true}, Case{image, "equivariant(c4)", false}}) {
+        Case{image, "equivariant(translation)", true}, Case{image, "equivariant(c4)", true},
+        Case{image, "equivariant(d4)", true}, Case{image, "equivariant(reflection)", true},
+        Case{set, "equivariant(reflection)", true}, Case{next, "equivariant(reflection)", false},
+        Case{each, "equivariant(reflection)", false}}) {
     const l3::Module spec = ReadSpec(SpecOf(c.domains, "depth(3), width(16), " + c.property));
     const Priors priors = SmallPriors(pick);
     LowerConstraints constraints;

@@ -559,9 +559,18 @@ TEST(L2Search, ForcingWhatIsNotThereSaysWhatIs) {
   EXPECT_EQ(MethodOf(Lower(testing::kMnistSpec, options)), kTrace);
 }
 
+TEST(L2Search, ASymmetryThatNoStageKeepsIsHadByTheMeanOverItsActions) {
+  const auto result =
+      Lower(MnistWith("depth(2), width(64), equivariant(c4), equivariant(reflection)"));
+  ASSERT_TRUE(result.ok()) << FailureText(result);
+  const std::string method = MethodOf(result);
+  EXPECT_NE(method.find("mean_of_actions(group: d4"), std::string::npos) << method;
+}
+
 TEST(L2Search, WhatCannotBeHonouredIsRefused) {
-  EXPECT_NE(FailureText(Lower(MnistWith("equivariant(c4)"))).find("equivariant"),
-            std::string::npos);
+  std::string text = MnistWith("depth(2), equivariant(c4)");
+  text.replace(text.find("[28, 28]"), 8, "[4, 7, 28, 28]");
+  EXPECT_NE(FailureText(Lower(text)).find("square image"), std::string::npos);
 }
 
 TEST(L2Search, DomainsTooLargeForAnyNetworkAreRefused) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "layers/l2/backward.h"
@@ -147,6 +148,122 @@ TEST(L2Infer, AMixtureIsTheSumOfItsExpertsByTheGate) {
     }
   }
   ExpectNear(Evaluate(f.graph, f.output), expected);
+}
+
+// Whatever the network inside, and whatever its weights.
+TEST(L2Infer, ASymmetricNetworkIsTheSameUnderItsGroup) {
+  struct Case {
+    tensor::Shape shape;
+    std::string net, group;
+    int64_t axis;
+    bool mirrors, turns;
+  };
+  const std::string conv = "conv(1, 2, kernel: 3, padding: 1), gelu, linear(32, 3)";
+  for (const Case& c :
+       {Case{{4, 4}, conv, "c4", 1, false, true}, Case{{4, 4}, conv, "d4", 1, true, true},
+        Case{{4, 4}, conv, "reflection", 1, true, false},
+        Case{{3, 3, 2}, "conv(2, 2, kernel: 2), tanh, linear(8, 3)", "d4", 1, true, true},
+        Case{{5, 2}, "linear(10, 4), gelu, linear(4, 3)", "reflection", 0, true, false}}) {
+    std::string x = "tensor(f32, [";
+    for (size_t d = 0; d < c.shape.size(); ++d) {
+      x += (d == 0 ? "" : ", ") + std::to_string(c.shape[d]);
+    }
+    const std::string axis = c.group == "reflection" ? ", axis: " + std::to_string(c.axis) : "";
+    auto forward = [&](const std::string& infer) {
+      const Module module =
+          Read(Program(x + "])", "tensor(f32, [3])", "tensor(f32, [3])", Lines(infer)));
+      return ExpandForward(module, module.methods[0], 3);
+    };
+    const ForwardGraph f =
+        forward("symmetric(net: sequential [" + c.net + "], group: " + c.group + axis + ")");
+    const ForwardGraph plain = forward("sequential [" + c.net + "]");
+    // [batch, …] with the sample at every place taken from where the action moves it from.
+    auto acted = [&](Array array, bool mirrored, int turns) {
+      const Numbers from = array.floats;
+      const int64_t h = c.shape[0];
+      const int64_t w = c.shape[1];
+      const int64_t channels = c.shape.size() == 3 ? c.shape[2] : 1;
+      for (int64_t b = 0; b < 3; ++b) {
+        for (int64_t i = 0; i < h; ++i) {
+          for (int64_t j = 0; j < w; ++j) {
+            int64_t y = i;
+            int64_t z = j;
+            for (int t = 0; t < turns; ++t) std::tie(y, z) = std::pair(z, h - 1 - y);
+            if (mirrored && c.axis == 0) y = h - 1 - y;
+            if (mirrored && c.axis == 1) z = w - 1 - z;
+            for (int64_t k = 0; k < channels; ++k) {
+              array.floats[static_cast<size_t>(((b * h + i) * w + j) * channels + k)] =
+                  from[static_cast<size_t>(((b * h + y) * w + z) * channels + k)];
+            }
+          }
+        }
+      }
+      return array;
+    };
+    auto evaluate = [&](const ForwardGraph& graph, bool mirrored, int turns) {
+      std::vector<Array> inputs = Inputs(graph.graph, 0);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (graph.graph.node(graph.graph.inputs()[i]).name != "x") continue;
+        inputs[i] = acted(std::move(inputs[i]), mirrored, turns);
+      }
+      return tensor::EvaluateNodes(graph.graph, inputs, std::vector{graph.output},
+                                   tensor::Precision::kOracle)[0]
+          .floats;
+    };
+    const Numbers still = evaluate(f, false, 0);
+    double moved = 0;
+    int actions = 0;
+    Numbers mean(still.size(), 0.0);
+    for (int mirrored = 0; mirrored <= (c.mirrors ? 1 : 0); ++mirrored) {
+      for (int turns = 0; turns <= (c.turns ? 3 : 0); ++turns) {
+        ExpectNear(evaluate(f, mirrored == 1, turns), still, 1e-12);
+        const Numbers other = evaluate(plain, mirrored == 1, turns);
+        for (size_t i = 0; i < mean.size(); ++i) {
+          mean[i] += other[i];
+          moved = std::max(moved, std::abs(other[i] - still[i]));
+        }
+        ++actions;
+      }
+    }
+    // It is the mean of the plain network, which by itself is not the same.
+    for (double& v : mean) v /= actions;
+    ExpectNear(still, mean, 1e-12);
+    EXPECT_GT(moved, 0.01) << c.group;
+  }
+}
+
+TEST(L2Infer, WhatIsNotTheSameUnderTheGroupIsRefused) {
+  auto errors = [](const std::string& property, const std::string& infer,
+                   const std::string& x = "tensor(f32, [4, 4])") {
+    std::string text = Program(x, "tensor(f32, [3])", "tensor(f32, [3])", Lines(infer));
+    text.replace(text.find("properties: []"), 14, "properties: [" + property + "]");
+    return Errors(text);
+  };
+  const std::string net = "(net: linear(16, 3), group: ";
+  EXPECT_EQ(errors("equivariant(c4)", "symmetric" + net + "c4)"), "");
+  EXPECT_EQ(errors("equivariant(c4)", "symmetric" + net + "d4)"), "");
+  EXPECT_EQ(errors("equivariant(reflection)", "symmetric" + net + "d4)"), "");
+  EXPECT_EQ(errors("equivariant(reflection)", "symmetric" + net + "reflection, axis: 1)"), "");
+  EXPECT_EQ(errors("equivariant(c4)", "sequential [ relu, symmetric" + net + "c4), linear(3, 3) ]"),
+            "");
+  EXPECT_NE(errors("equivariant(c4)", "linear(16, 3)").find("'symmetric(net: …, group: c4)'"),
+            std::string::npos);
+  EXPECT_NE(errors("equivariant(d4)", "symmetric" + net + "c4)").find("equivariant(d4)"),
+            std::string::npos);
+  EXPECT_NE(errors("equivariant(reflection)", "symmetric" + net + "reflection)").find("axis: 1"),
+            std::string::npos);
+  EXPECT_NE(errors("equivariant(permutation)", "symmetric" + net + "d4)").find("permutation"),
+            std::string::npos);
+  EXPECT_NE(errors("", "symmetric(net: linear(8, 3), group: c4)", "tensor(f32, [4, 2])")
+                .find("square image"),
+            std::string::npos);
+  EXPECT_NE(
+      errors("", "symmetric(net: linear(4, 3), group: reflection, axis: 2)", "tensor(f32, [4])")
+          .find("no axis 2"),
+      std::string::npos);
+  std::string nested = "linear(16, 3)";
+  for (int i = 0; i < 12; ++i) nested = "symmetric(net: " + nested + ", group: d4)";
+  EXPECT_NE(errors("", nested).find("at most 4096"), std::string::npos);
 }
 
 TEST(L2Infer, AGraphTakesTheMeanOverNeighbours) {

@@ -207,6 +207,22 @@ TEST(Lower, UnstatedRowsAreAnError) {
   EXPECT_NE(diagnostics.Render(false).find("rows"), std::string::npos);
 }
 
+// The product of both would be 2^71.
+TEST(Lower, EpochsTimesStepsBeyondAllBoundsIsAnError) {
+  std::string text = kLinear;
+  text.replace(text.find("rows: 100, batch: 16"), 20, "rows: 2147483648, batch: 16");
+  const size_t epochs = text.find("epochs: ");
+  text.replace(epochs, text.find_first_of(",)", epochs) - epochs, "epochs: 1099511627776");
+  support::Diagnostics diagnostics;
+  const auto result = LowerText(text, {}, diagnostics);
+  EXPECT_FALSE(result.ok());
+  EXPECT_NE(diagnostics.Render(false).find(
+                "makes 1099511627776 epochs of 134217728 steps; a phase makes at most "
+                "1099511627776 steps in all"),
+            std::string::npos)
+      << diagnostics.Render(false);
+}
+
 TEST(Lower, TheSeedReachesTheInitialValuesAndTheBatches) {
   const Plan plan = PlanOf(kLinear);
   ASSERT_EQ(plan.samplers.size(), 1u);
