@@ -158,7 +158,7 @@ class Planner {
         explanation_(explanation),
         failure_(failure),
         graph_(GraphOf(plan_, table, storages_)),
-        search_(graph_) {}
+        search_(graph_, std::min(RepeatSearch::kWork, options.budget.work)) {}
 
   std::optional<StepPlan> Run() {
     std::vector<RuleSource> texts;

@@ -36,7 +36,8 @@ struct RecomputeFailure {
 };
 
 // `options`: those that the kernels were chosen with. Decision ids are "PREFIX/VALUE.kept@KERNEL",
-// labels "save" and "recompute". Explains nothing when everything is saved and nobody asks.
+// labels "save" and "recompute". The search looks at no more launches than the budget's work.
+// Explains nothing when everything is saved and nobody asks.
 std::optional<StepPlan> PlanWithin(int64_t bound, const StepPlan& plan, const ValueTable& table,
                                    const RuleSources& rules, const ChooseOptions& options,
                                    std::string_view evidence, search::Explanation& explanation,

@@ -66,6 +66,7 @@ Planned Within(const LoweredForTest& lowered, int64_t bound,
   Planned planned;
   ChooseOptions options;
   options.prefix = "l0/test";
+  options.budget.work = 300'000;
   options.forced = forced;
   options.explain = explain;
   planned.plan = PlanWithin(bound, lowered.plan, lowered.chosen.table, EmbeddedRules(), options,
