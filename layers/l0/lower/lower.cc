@@ -659,9 +659,12 @@ class Lowering {
     std::optional<search::SearchFailure> failure;
   };
 
-  search::LoweringResult<Plan> Failed(Attempt& attempt) {
+  void Take(Attempt& attempt) {
     result_.failure = std::move(attempt.failure);
     result_.explanation = std::move(attempt.explanation);
+  }
+  search::LoweringResult<Plan> Failed(Attempt& attempt) {
+    Take(attempt);
     return std::move(result_);
   }
 
@@ -751,14 +754,14 @@ class Lowering {
     for (size_t p = 0; p < std::size(kPrices); ++p) {
       Attempt attempt;
       if (!PlanAll(kPrices[p].seconds_per_byte, {}, false, attempt)) {
-        Failed(attempt);
+        Take(attempt);
         return std::nullopt;
       }
       int64_t needed = 0;
       if (!MemoryBound(attempt.plan, program_.system, options_.memory).Fits() &&
           !Keep(attempt, needed)) {
         if (attempt.failure) {
-          Failed(attempt);
+          Take(attempt);
           return std::nullopt;
         }
         least = std::min(least, needed);

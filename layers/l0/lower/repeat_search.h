@@ -29,8 +29,8 @@ struct RepeatChoice {
 
 class RepeatSearch {
  public:
-  // Launches looked at; a fifth of a second or so.
-  static constexpr uint64_t kWork = 20'000'000;
+  // Launches looked at; a twentieth of a second or so.
+  static constexpr uint64_t kWork = 4'000'000;
 
   explicit RepeatSearch(const LaunchGraph& graph, uint64_t max_work = kWork);
 
