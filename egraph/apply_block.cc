@@ -22,6 +22,8 @@ bool BlockRunner::Begin(const Rule& rule, std::span<const uint32_t> used, Worker
   }
   rule_ = &rule;
   used_ = used;
+  applied_ = 0;
+  added_.assign(rule.actions.size(), 0);
   // To make a container canonical may intern one, and what finds overwrite is written down while a
   // level is open.
   const bool interns = std::any_of(rule.slot_sorts.begin(), rule.slot_sorts.end(),
@@ -50,13 +52,14 @@ void BlockRunner::Apply() {
   columns_.resize(std::max(columns_.size(), rule_->slot_sorts.size() * count_));
   ForPieces([this](uint32_t from, uint32_t to) { Load(from, to); });
   bool united = false;
-  for (const Action& action : rule_->actions) {
+  for (size_t a = 0; a < rule_->actions.size(); ++a) {
+    const Action& action = rule_->actions[a];
     switch (action.kind) {
       case Action::Kind::kAdd:
-        Insert(action, united);
+        Insert(a, united);
         break;
       case Action::Kind::kAddAs:
-        Insert(action, united);
+        Insert(a, united);
         united = true;
         break;
       case Action::Kind::kUnion:
@@ -70,6 +73,7 @@ void BlockRunner::Apply() {
     }
   }
   runs_.clear();
+  applied_ += count_;
   count_ = 0;
 }
 
@@ -101,7 +105,8 @@ void BlockRunner::MakeCanonical(const Operand& operand, uint32_t from, uint32_t 
   }
 }
 
-void BlockRunner::Insert(const Action& action, bool united) {
+void BlockRunner::Insert(size_t number, bool united) {
+  const Action& action = rule_->actions[number];
   const Function& f = graph_.functions_[action.function.index];
   const bool constructor = f.kind == FunctionKind::kConstructor;
   const bool as = action.kind == Action::Kind::kAddAs;
@@ -147,6 +152,7 @@ void BlockRunner::Insert(const Action& action, bool united) {
     }
   };
   bulk_.Insert(fill, settle);
+  added_[number] += bulk_.new_rows();
   graph_.live_rows_ += bulk_.new_rows();
   graph_.version_ += bulk_.new_rows();
   if (job.new_classes) graph_.NewClasses(f.output, bulk_.new_rows());

@@ -41,6 +41,11 @@ class BlockRunner {
   // Carries out the actions on behalf of graph.current_rule() for the matches that were taken, and
   // empties the block.
   void Apply();
+  // The rows that an action may be expected to add for `matches` more: as many as it has added
+  // since Begin(), in proportion.
+  uint64_t Expected(size_t action, uint64_t matches) const {
+    return applied_ == 0 ? 0 : matches * added_[action] / applied_;
+  }
 
  private:
   struct Run {
@@ -54,7 +59,7 @@ class BlockRunner {
   void ForPieces(Fn&& fn);
   void Load(uint32_t from, uint32_t to);
   void MakeCanonical(const Operand& operand, uint32_t from, uint32_t to);
-  void Insert(const Action& action, bool united);
+  void Insert(size_t number, bool united);
   void Unite(const Action& action);
 
   EGraph& graph_;
@@ -63,6 +68,8 @@ class BlockRunner {
   WorkerPool* pool_ = nullptr;
   std::vector<Run> runs_;
   uint32_t count_ = 0;
+  uint64_t applied_ = 0;           // matches since Begin()
+  std::vector<uint64_t> added_;    // rows, by action
   std::vector<uint32_t> columns_;  // by slot: a value for each match
   BulkInsert bulk_;
 };

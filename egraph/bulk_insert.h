@@ -1,12 +1,10 @@
 // Rows for many arguments at once, on several threads, with the outcome of one thread that takes
 // one after the other.
 //
-// Entries are filled by pieces, which any thread may take, and sorted by the part of the hash that
-// they belong to. A part is worked through by one thread in the order of the entries: it looks them
-// up and enters those that are not there, among which it meets equal ones. So the slots of a part
-// are in the cache of one processor. New rows are then counted, in order, so that they get the
-// numbers that one thread gives them, and written by pieces. One thread alone does all of it entry
-// by entry.
+// Entries are filled and looked up by pieces, which any thread may take, in a table that does not
+// change meanwhile. Most are found there. One thread then enters the others in order, among which
+// it meets equal ones; it begins where their lookup ended, so nothing that it needs has to be
+// searched for. One thread alone does all of it piece by piece.
 #pragma once
 
 #include <algorithm>
@@ -59,52 +57,34 @@ class BulkInsert {
   static void Reserve(Table& table, uint32_t rows, WorkerPool* pool);
 
  private:
-  static constexpr uint32_t kParts = 8;  // of a hash
-
   uint32_t EntryOf(uint32_t row) const;
   uint32_t FlagsFor(uint32_t entry) const;
+  // Hashes entries, and finds the first slots that may be theirs.
+  void Probe(uint32_t from, uint32_t to);
   // One thread.
   void InsertPiece(uint32_t from, uint32_t to);
+  void KillPiece(uint32_t from, uint32_t to);
   void EndInsertion();
-  // Several. Entries that are sorted by part stand at a place.
-  void SortPiece(uint32_t piece, uint32_t to);
-  void PlacePart(uint32_t part);
-  // Looks the entry at `place` up from slot `s` on, before `end`, and enters it where it is not
-  // there. False when neither happened.
-  bool LookUp(uint32_t place, size_t s, size_t end, uint32_t part);
-  void Number();
-  void WritePiece(uint32_t piece, uint32_t to);
-  void WriteSlots(uint32_t part);
-  void SettlePiece(uint32_t from, uint32_t to);
-  template <typename Fn>
-  void ForPlaces(uint32_t part, Fn&& fn) const;
+  // Several. What a piece does not find is in pending_, from the place of its first entry on.
+  void LookUpPiece(uint32_t piece, uint32_t to);
+  void Enter(uint32_t entry);
+  void EnterPending();
   static void GrowSlots(Table& table, size_t size, WorkerPool& pool);
 
   Job job_;
   WorkerPool* pool_ = nullptr;
   uint32_t arity_ = 0;
-  uint32_t base_ =
-      0;  // rows at the start; base_ + entry names the row of an entry until it has one
+  uint32_t base_ = 0;  // rows at the start
   uint32_t new_rows_ = 0;
   uint32_t pieces_ = 0;
-  uint32_t part_shift_ = 0;
-  bool any_later_ = false;       // entries whose row is that of a later one
   std::vector<uint64_t> dying_;  // bit by row from the first replaced one on
-  // By entry.
-  std::vector<uint32_t> args_, outputs_, rows_, row_outputs_, hashes_, slots_, places_;
+  // By entry. A row from base_ + job_.count on stands for that of a later entry, which has none
+  // yet.
+  std::vector<uint32_t> args_, outputs_, rows_, row_outputs_, hashes_, slots_, pending_;
   std::vector<uint8_t> new_;
-  // By place; the slots of what is placed there are in slots_.
-  std::vector<uint32_t> entries_, found_, found_outputs_;
-  std::vector<uint32_t> ends_;  // by piece and part: after its places
-  // By part and piece: the entries that are the first with their row, of which the number of the
-  // first new row of a piece follows.
-  std::vector<uint32_t> firsts_;
-  std::vector<uint32_t> numbers_;  // by entry
-  struct Part {
-    std::vector<uint32_t> left;  // places that found no slot in it
-    uint32_t own_slots = 0;      // entries that keep the slot of the row that they replace
-  };
-  Part parts_[kParts];
+  // By piece.
+  std::vector<uint32_t> pending_counts_;
+  std::vector<uint8_t> any_later_;
 };
 
 template <typename Fill, typename Settle>
@@ -118,22 +98,19 @@ void BulkInsert::Insert(Fill&& fill, Settle&& settle) {
     }
     if (job_.replaced == nullptr) return;
     EndInsertion();
+    KillPiece(0, job_.count);
     for (uint32_t p = 0; p < pieces_; ++p) settle(p * kPiece, end(p));
     return;
   }
   pool_->For(pieces_, [&](uint32_t p) {
     fill(p * kPiece, end(p));
-    SortPiece(p, end(p));
+    LookUpPiece(p, end(p));
   });
-  pool_->For(kParts, [&](uint32_t part) { PlacePart(part); });
-  Number();
-  pool_->For(pieces_, [&](uint32_t p) { WritePiece(p, end(p)); });
-  pool_->For(kParts, [&](uint32_t part) {
-    WriteSlots(part);
-    for (uint32_t p = pieces_ * part / kParts; p < pieces_ * (part + 1) / kParts; ++p) {
-      SettlePiece(p * kPiece, end(p));
-      settle(p * kPiece, end(p));
-    }
+  EnterPending();
+  EndInsertion();
+  pool_->For(pieces_, [&](uint32_t p) {
+    if (job_.replaced != nullptr) KillPiece(p * kPiece, end(p));
+    settle(p * kPiece, end(p));
   });
 }
 

@@ -16,12 +16,10 @@ constexpr uint32_t kMaxTail = 64;
 constexpr uint64_t kMaxPlaces = 4;
 
 // Where there is too little room, small arrays get twice what is needed, for soon they need it;
-// large ones just that. What was in there is not copied.
-void MakeRoom(std::vector<uint32_t>* values, size_t size) {
+// large ones just that.
+size_t RoomFor(size_t size) {
   constexpr size_t kSmall = 1 << 14;
-  if (values->capacity() >= size) return;
-  *values = std::vector<uint32_t>();
-  values->reserve(size < kSmall ? 2 * size : size);
+  return size < kSmall ? 2 * size : size;
 }
 
 uint32_t HashKey(const uint32_t* key, size_t count) {
@@ -83,7 +81,6 @@ void JoinIndex::Refresh(const Table& table) {
     dense_ = false;
     starts_.clear();
     slots_.clear();
-    entries_.clear();
     next_.clear();
     std::fill(tail_.begin(), tail_.end(), TailSlot{});
   }
@@ -106,14 +103,17 @@ void JoinIndex::Sort(const Table& table) {
   next_.clear();
   squares_ = 0;
   const size_t words = size_t{sorted_count_} * width_;
-  MakeRoom(&entries_, words);
-  entries_.resize(words);
+  if (entries_.size() < words) {
+    entries_ = ZeroedArray<uint32_t>();
+    entries_ = ZeroedArray<uint32_t>(RoomFor(words));
+  }
 
   dense_ = false;
   if (key_columns_.size() == 1) {
     uint32_t largest = 0;
     for (uint32_t row = 0; row < rows; ++row) {
-      if (table.IsLive(row)) largest = std::max(largest, table.Get(row, key_columns_[0]));
+      const uint32_t* cells = table.Cells(row);
+      if (table.IsLive(cells)) largest = std::max(largest, cells[key_columns_[0]]);
     }
     dense_ = largest < kMaxPlaces * sorted_count_;
     if (dense_) SortDense(table, largest + 1);
@@ -122,18 +122,23 @@ void JoinIndex::Sort(const Table& table) {
 }
 
 void JoinIndex::WriteEntry(const Table& table, uint32_t row, uint32_t entry) {
-  uint32_t* out = entries_.data() + size_t{entry} * width_;
-  *out++ = row | (table.IsSubsumed(row) ? kSubsumedBit : 0);
-  for (uint32_t c : kept_columns_) *out++ = table.Get(row, c);
+  const uint32_t* cells = table.Cells(row);
+  uint32_t* out = entries_.begin() + size_t{entry} * width_;
+  *out++ = row | (table.IsSubsumed(cells) ? kSubsumedBit : 0);
+  for (const uint32_t c : kept_columns_) *out++ = cells[c];
 }
 
 void JoinIndex::SortDense(const Table& table, uint32_t key_limit) {
   slots_ = std::vector<KeySlot>();
-  MakeRoom(&starts_, size_t{key_limit} + 1);
+  if (starts_.capacity() <= key_limit) {
+    starts_ = std::vector<uint32_t>();
+    starts_.reserve(RoomFor(size_t{key_limit} + 1));
+  }
   starts_.assign(key_limit + 1, 0);
   const uint32_t column = key_columns_[0];
   for (uint32_t row = 0; row < sorted_rows_; ++row) {
-    if (table.IsLive(row)) ++starts_[table.Get(row, column)];
+    const uint32_t* cells = table.Cells(row);
+    if (table.IsLive(cells)) ++starts_[cells[column]];
   }
   uint32_t end = 0;
   for (uint32_t& start : starts_) {
@@ -143,7 +148,8 @@ void JoinIndex::SortDense(const Table& table, uint32_t key_limit) {
   }
   // Ascending rows fill downwards: the newest comes first.
   for (uint32_t row = 0; row < sorted_rows_; ++row) {
-    if (table.IsLive(row)) WriteEntry(table, row, --starts_[table.Get(row, column)]);
+    const uint32_t* cells = table.Cells(row);
+    if (table.IsLive(cells)) WriteEntry(table, row, --starts_[cells[column]]);
   }
 }
 
@@ -180,12 +186,7 @@ void JoinIndex::SortHashed(const Table& table) {
   }
 }
 
-JoinIndex::Run JoinIndex::Sorted(const Table& table, const uint32_t* key) const {
-  if (dense_) {
-    if (size_t{*key} + 1 >= starts_.size()) return {nullptr, 0};
-    const uint32_t begin = starts_[*key];
-    return {entries_.data() + size_t{begin} * width_, starts_[*key + 1] - begin};
-  }
+JoinIndex::Run JoinIndex::SortedByHash(const Table& table, const uint32_t* key) const {
   if (slots_.empty()) return {nullptr, 0};
   const size_t mask = slots_.size() - 1;
   const bool single = key_columns_.size() == 1;
@@ -193,14 +194,13 @@ JoinIndex::Run JoinIndex::Sorted(const Table& table, const uint32_t* key) const 
   const uint32_t tag = single ? *key : hash;
   for (size_t s = hash & mask; slots_[s].count != 0; s = (s + 1) & mask) {
     if (slots_[s].hash != tag) continue;
-    const uint32_t* first = entries_.data() + size_t{slots_[s].begin} * width_;
+    const uint32_t* first = entries_.begin() + size_t{slots_[s].begin} * width_;
     if (single || HasKey(table, *first & ~kSubsumedBit, key)) return {first, slots_[s].count};
   }
   return {nullptr, 0};
 }
 
-uint32_t JoinIndex::Newest(const Table& table, const uint32_t* key) const {
-  if (tail_count_ == 0) return kEnd;
+uint32_t JoinIndex::NewestOfTail(const Table& table, const uint32_t* key) const {
   const size_t mask = tail_.size() - 1;
   for (size_t s = HashKey(key, key_columns_.size()) & mask; tail_[s].newest != kEnd;
        s = (s + 1) & mask) {
@@ -237,7 +237,7 @@ void JoinIndex::AddToTail(const Table& table, uint32_t row) {
 
 size_t JoinIndex::Bytes() const {
   return sizeof(JoinIndex) + starts_.capacity() * sizeof(uint32_t) +
-         slots_.capacity() * sizeof(KeySlot) + entries_.capacity() * sizeof(uint32_t) +
+         slots_.capacity() * sizeof(KeySlot) + entries_.Bytes() +
          tail_.capacity() * sizeof(TailSlot) + next_.capacity() * sizeof(uint32_t);
 }
 

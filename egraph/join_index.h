@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "egraph/pages.h"
 #include "egraph/table.h"
 
 namespace l3c::egraph {
@@ -52,9 +53,16 @@ class JoinIndex {
     const uint32_t* first;
     uint32_t count;
   };
-  Run Sorted(const Table& table, const uint32_t* key) const;
+  Run Sorted(const Table& table, const uint32_t* key) const {
+    if (!dense_) return SortedByHash(table, key);
+    if (size_t{*key} + 1 >= starts_.size()) return {nullptr, 0};
+    const uint32_t begin = starts_[*key];
+    return {entries_.begin() + size_t{begin} * width_, starts_[*key + 1] - begin};
+  }
   // The newest row with this key that came since the last sort; Next() is the one before it.
-  uint32_t Newest(const Table& table, const uint32_t* key) const;
+  uint32_t Newest(const Table& table, const uint32_t* key) const {
+    return tail_count_ == 0 ? kEnd : NewestOfTail(table, key);
+  }
   uint32_t Next(uint32_t row) const { return next_[row - sorted_rows_]; }
 
  private:
@@ -67,6 +75,8 @@ class JoinIndex {
     uint32_t newest = kEnd;
     uint32_t rows = 0;
   };
+  Run SortedByHash(const Table& table, const uint32_t* key) const;
+  uint32_t NewestOfTail(const Table& table, const uint32_t* key) const;
   // Whether dead entries cost as much as many chains would.
   bool ManyDead(const Table& table) const;
   uint32_t HashOf(const Table& table, uint32_t row) const;
@@ -90,9 +100,9 @@ class JoinIndex {
   uint32_t sorted_rows_ = 0;  // rows [0, sorted_rows_) have been sorted
   uint32_t sorted_count_ = 0;
   bool dense_ = false;
-  std::vector<uint32_t> starts_;  // dense: by key, the first entry; one more at the end
-  std::vector<KeySlot> slots_;    // otherwise
-  std::vector<uint32_t> entries_;
+  std::vector<uint32_t> starts_;   // dense: by key, the first entry; one more at the end
+  std::vector<KeySlot> slots_;     // otherwise
+  ZeroedArray<uint32_t> entries_;  // has more room than there are entries
 
   uint32_t indexed_ = 0;  // rows [sorted_rows_, indexed_) are in chains
   uint32_t tail_count_ = 0;

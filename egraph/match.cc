@@ -247,9 +247,45 @@ bool JoinRun::Run(const JoinForest::Tree& tree, uint32_t from, uint32_t to,
 }
 
 bool JoinRun::Flush() {
+  // The counters are shared with other threads.
+  if ((matches_ | bytes_) == 0 && work_ == added_work_ && allowed_ != 0) {
+    return meter_.stopped() == SearchMeter::Stop::kNone;
+  }
   allowed_ = meter_.Add(matches_, bytes_, work_ - std::exchange(added_work_, work_));
   matches_ = bytes_ = 0;
   return meter_.stopped() == SearchMeter::Stop::kNone;
+}
+
+inline bool JoinRun::Compare(const JoinForest::Check& check, uint32_t value) {
+  switch (check.kind) {
+    case JoinPlan::Check::Kind::kConstant:
+      return value == check.bits;
+    case JoinPlan::Check::Kind::kSlot:
+      return value == slots_[check.bits];
+    case JoinPlan::Check::Kind::kBind:
+      slots_[check.bits] = value;
+      return true;
+  }
+  return true;
+}
+
+inline bool JoinRun::Accept(const Node& node, const uint32_t* cells) {
+  const JoinForest::Check* check = forest_.checks_.data() + node.first_check;
+  for (uint32_t i = 0; i < node.check_count; ++i, ++check) {
+    if (!Compare(*check, cells[check->column])) return false;
+  }
+  return true;
+}
+
+inline bool JoinRun::AcceptEntry(const Node& node, const uint32_t* entry) {
+  const JoinForest::Check* check = forest_.checks_.data() + node.first_check;
+  for (uint32_t i = 0; i < node.check_count; ++i, ++check) {
+    const uint32_t value = check->offset != 0
+                               ? entry[check->offset]
+                               : node.table->Get(*entry & ~JoinIndex::kSubsumedBit, check->column);
+    if (!Compare(*check, value)) return false;
+  }
+  return true;
 }
 
 bool JoinRun::Execute(uint32_t number) {
@@ -298,7 +334,8 @@ bool JoinRun::ExecuteScan(uint32_t number, uint32_t from, uint32_t to) {
   for (uint32_t i = from; i < to; ++i) {
     const uint32_t row = back ? from + (to - 1 - i) : i;
     CountWork(number);
-    if (!Visible(*node.table, row) || !Accept(node, row)) continue;
+    const uint32_t* cells = node.table->Cells(row);
+    if (!Visible(*node.table, cells) || !Accept(node, cells)) continue;
     if (!Descend(node)) return false;
     if (any_closed_ && closed_nodes_[number] != 0) return true;
   }
@@ -310,7 +347,8 @@ bool JoinRun::ExecuteLookup(uint32_t number, const uint32_t* key) {
   CountWork(number);
   const uint32_t row = node.table->Find(key);
   if (row == Table::kNoRow || row < node.from || row >= node.to) return true;
-  return !Visible(*node.table, row) || !Accept(node, row) || Descend(node);
+  const uint32_t* cells = node.table->Cells(row);
+  return !Visible(*node.table, cells) || !Accept(node, cells) || Descend(node);
 }
 
 bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
@@ -321,7 +359,9 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
   for (uint32_t row = index.Newest(table, key); row != JoinIndex::kEnd; row = index.Next(row)) {
     if (row < node.from) return true;
     CountWork(number);
-    if (row >= node.to || !Visible(table, row) || !Accept(node, row)) continue;
+    if (row >= node.to) continue;
+    const uint32_t* cells = table.Cells(row);
+    if (!Visible(table, cells) || !Accept(node, cells)) continue;
     if (!Descend(node)) return false;
     if (any_closed_ && closed_nodes_[number] != 0) return true;
   }
@@ -333,7 +373,7 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
     if (row < node.from) break;
     CountWork(number);
     if (row >= node.to) continue;
-    if (node.check_rows ? !Visible(table, row)
+    if (node.check_rows ? !Visible(table, table.Cells(row))
                         : (*entry & JoinIndex::kSubsumedBit) != 0 && !see_subsumed_) {
       continue;
     }
@@ -351,38 +391,6 @@ bool JoinRun::ExecutePrimitive(uint32_t number, const uint32_t* key) {
   for (uint32_t i = 0; i < node.key_count; ++i) args[i] = Value{key[i]};
   const std::optional<Value> result = (*node.fn)(graph_, std::span(args, node.key_count));
   return !result || !Compare(node.output, result->bits) || Descend(node);
-}
-
-inline bool JoinRun::Compare(const JoinForest::Check& check, uint32_t value) {
-  switch (check.kind) {
-    case JoinPlan::Check::Kind::kConstant:
-      return value == check.bits;
-    case JoinPlan::Check::Kind::kSlot:
-      return value == slots_[check.bits];
-    case JoinPlan::Check::Kind::kBind:
-      slots_[check.bits] = value;
-      return true;
-  }
-  return true;
-}
-
-bool JoinRun::Accept(const Node& node, uint32_t row) {
-  const JoinForest::Check* check = forest_.checks_.data() + node.first_check;
-  for (uint32_t i = 0; i < node.check_count; ++i, ++check) {
-    if (!Compare(*check, node.table->Get(row, check->column))) return false;
-  }
-  return true;
-}
-
-bool JoinRun::AcceptEntry(const Node& node, const uint32_t* entry) {
-  const JoinForest::Check* check = forest_.checks_.data() + node.first_check;
-  for (uint32_t i = 0; i < node.check_count; ++i, ++check) {
-    const uint32_t value = check->offset != 0
-                               ? entry[check->offset]
-                               : node.table->Get(*entry & ~JoinIndex::kSubsumedBit, check->column);
-    if (!Compare(*check, value)) return false;
-  }
-  return true;
 }
 
 bool JoinRun::Emit(uint32_t number) {

@@ -160,10 +160,11 @@ class JoinRun {
     ++work_;
     ++node_work_[number];
   }
-  bool Visible(const Table& table, uint32_t row) const {
-    return table.IsVisible(row) || (see_subsumed_ && table.IsLive(row));
+  bool Visible(const Table& table, const uint32_t* cells) const {
+    return table.IsVisible(cells) || (see_subsumed_ && table.IsLive(cells));
   }
-  bool Accept(const Node& node, uint32_t row);
+  // A row by its cells.
+  bool Accept(const Node& node, const uint32_t* cells);
   bool AcceptEntry(const Node& node, const uint32_t* entry);
   bool Compare(const JoinForest::Check& check, uint32_t value);
   bool Emit(uint32_t leaf);

@@ -1,7 +1,9 @@
 // The matches of one rule as a list of fixed-size records of 32-bit values, in order.
 //
-// Kept in segments that never move: appending copies nothing that is there, and what is taken
-// beyond the records is at most one segment of 64 KiB.
+// Kept in segments that never move: appending copies nothing that is there. What counts as taken is
+// room that doubles up to 64 KiB and then grows by that, whatever the segments are, so that it
+// follows from the number of records alone. Segments are as long as what is left of that room, or
+// shorter where the memory of a thread has a shorter end to fill.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +27,7 @@ class MatchBuffer {
     return std::exchange(next_, next_ + width);
   }
   uint64_t count() const { return count_; }
-  // Of the memory that was taken, room for more included.
+  // Of the room that was taken.
   uint64_t bytes() const { return bytes_; }
   size_t segment_count() const { return segments_.size(); }
   // A whole number of records.
@@ -37,6 +39,7 @@ class MatchBuffer {
   // Forgets the records, before the memory that they are in goes.
   void Clear() {
     count_ = bytes_ = 0;
+    room_ = room_left_ = 0;
     segments_.clear();
     next_ = end_ = nullptr;
   }
@@ -44,27 +47,33 @@ class MatchBuffer {
  private:
   static constexpr uint32_t kFirst = 32;         // values
   static constexpr uint32_t kLargest = 1 << 14;  // values
+  static constexpr uint32_t kShort = 512;        // values that are worth a segment
   struct Segment {
     uint32_t* values = nullptr;
-    uint32_t size = 0;
     size_t used = 0;  // but for the last one
   };
   void Grow(uint32_t width, MatchArena& arena) {
-    uint32_t size = kFirst;
     if (!segments_.empty()) {
-      Segment& full = segments_.back();
-      full.used = static_cast<size_t>(next_ - full.values);
-      size = std::min(kLargest, full.size * 2);
+      segments_.back().used = static_cast<size_t>(next_ - segments_.back().values);
     }
-    size = std::max(size, width);
-    segments_.push_back({arena.Take(size), size, 0});
-    bytes_ += size * sizeof(uint32_t);
-    next_ = segments_.back().values;
-    end_ = next_ + size;
+    if (room_left_ == 0) {
+      room_ = room_ == 0 ? kFirst : std::min(kLargest, room_ * 2);
+      room_ = std::max(room_, width);
+      room_left_ = room_ / width * width;
+      bytes_ += room_ * sizeof(uint32_t);
+    }
+    const std::span<uint32_t> values =
+        arena.Take(std::min(room_left_, std::max(kShort, width)), room_left_);
+    segments_.push_back({values.data(), 0});
+    next_ = values.data();
+    end_ = next_ + values.size() / width * width;
+    room_left_ -= static_cast<uint32_t>(end_ - next_);
   }
 
   uint64_t count_ = 0;
   uint64_t bytes_ = 0;
+  uint32_t room_ = 0;         // values of the latest piece of room
+  uint32_t room_left_ = 0;    // of it, in no segment yet
   uint32_t* next_ = nullptr;  // in the last segment
   uint32_t* end_ = nullptr;
   std::vector<Segment> segments_;

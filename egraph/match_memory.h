@@ -1,13 +1,17 @@
 // Memory for the matches of one search, which several threads find and which goes all at once.
 //
 // It comes from the kernel in slabs, not from the heap: a heap keeps what a thread has given back
-// for that thread, where nothing else could use it and no budget would count it. Large slabs stand
-// in huge pages where there are any.
+// for that thread, where nothing else could use it and no budget would count it. Slabs stand in
+// huge pages where there are any. Only the first one, which is small and stays, is of the heap:
+// most searches need no more, and touching fresh pages would take longer than they do.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
+#include <utility>
 #include <vector>
 
 namespace l3c::egraph {
@@ -25,7 +29,7 @@ class MatchMemory {
   };
   // A block for the calling thread, of `words` values at least. There until Clear().
   Block Take(size_t words);
-  // Takes all blocks back; one small slab stays.
+  // Takes all blocks back; the first slab stays.
   void Clear() { Clear(1); }
 
  private:
@@ -46,11 +50,11 @@ class MatchArena {
  public:
   explicit MatchArena(MatchMemory& memory) : memory_(memory) {}
 
-  uint32_t* Take(size_t words) {
-    if (static_cast<size_t>(block_.end - block_.begin) < words) block_ = memory_.Take(words);
-    uint32_t* values = block_.begin;
-    block_.begin += words;
-    return values;
+  // `most` values, or fewer where fewer are left, but no less than `least`.
+  std::span<uint32_t> Take(size_t least, size_t most) {
+    if (static_cast<size_t>(block_.end - block_.begin) < least) block_ = memory_.Take(least);
+    const size_t size = std::min(most, static_cast<size_t>(block_.end - block_.begin));
+    return {std::exchange(block_.begin, block_.begin + size), size};
   }
 
  private:

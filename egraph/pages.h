@@ -4,8 +4,6 @@
 // hash of a million rows then costs no misses of the page table. Small ones come from the heap.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +16,16 @@
 #include <vector>
 
 namespace l3c::egraph {
+
+inline constexpr size_t kHugePage = size_t{1} << 21;
+
+// Zeroed pages from the kernel; from kHugePage on they begin where a huge page may, and are huge
+// where the kernel has them. A page that is touched for the first time costs as much as some
+// hundred instructions, a huge one as a tenth of the pages that it is worth.
+void* MapPages(size_t bytes);
+// More or fewer of them, which may stand elsewhere then; nothing is copied.
+void* RemapPages(void* block, size_t old_bytes, size_t bytes);
+void UnmapPages(void* block, size_t bytes);
 
 // A block of `size` elements whose bytes are zero at first.
 template <typename T>
@@ -33,11 +41,7 @@ class ZeroedArray {
       if (data_ == nullptr) throw std::bad_alloc();
       return;
     }
-    void* block =
-        mmap(nullptr, Bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (block == MAP_FAILED) throw std::bad_alloc();
-    madvise(block, Bytes(), MADV_HUGEPAGE);  // a wish; the pages work without it
-    data_ = static_cast<T*>(block);
+    data_ = static_cast<T*>(MapPages(Bytes()));
   }
   ZeroedArray(const ZeroedArray& other) : ZeroedArray(other.size_) {
     if (size_ != 0) std::memcpy(data_, other.data_, Bytes());
@@ -52,7 +56,7 @@ class ZeroedArray {
   ~ZeroedArray() {
     if (data_ == nullptr) return;
     if (IsMapped()) {
-      munmap(data_, Bytes());
+      UnmapPages(data_, Bytes());
     } else {
       std::free(data_);
     }
@@ -69,15 +73,15 @@ class ZeroedArray {
   const T* end() const { return data_ + size_; }
 
  private:
-  static constexpr size_t kMinMapped = size_t{1} << 21;
-  bool IsMapped() const { return Bytes() >= kMinMapped; }
+  bool IsMapped() const { return Bytes() >= kHugePage; }
 
   T* data_ = nullptr;
   size_t size_ = 0;
 };
 
 // A vector that grows by a quarter once it is large: the kernel then moves whole pages, so there is
-// neither a copy nor a moment with twice the memory.
+// neither a copy nor a moment with twice the memory. When it outgrows half a huge page it is copied
+// once, into huge ones, and has a whole number of them from then on.
 template <typename T>
 class GrowingArray {
   static_assert(std::is_trivially_copyable_v<T>);
@@ -120,6 +124,16 @@ class GrowingArray {
     if (size_ == capacity_) Reallocate(Grown(capacity_));
     data_[size_++] = value;
   }
+  // `count` more elements, whose values are whatever they are: the first of them.
+  T* Append(size_t count) {
+    if (size_ + count > capacity_) {
+      size_t capacity = capacity_;
+      while (capacity < size_ + count) capacity = Grown(capacity);
+      Reallocate(capacity);
+    }
+    size_ += count;
+    return data_ + (size_ - count);
+  }
   // New elements are `fill`.
   void resize(size_t size, T fill) {
     if (size > capacity_) {
@@ -142,21 +156,22 @@ class GrowingArray {
   static constexpr size_t kDoubledBytes = size_t{1} << 18;
   static size_t Grown(size_t capacity) {
     if (capacity == 0) return 16;
-    return capacity * sizeof(T) < kDoubledBytes ? capacity * 2 : capacity + capacity / 4;
+    if (capacity * sizeof(T) < kDoubledBytes) return capacity * 2;
+    const size_t grown = capacity + capacity / 4;
+    if (grown * sizeof(T) <= kHugePage / 2) return grown;
+    return (grown * sizeof(T) + kHugePage - 1) / kHugePage * kHugePage / sizeof(T);
   }
   // Whether an array of so many elements stands in pages of its own.
   static constexpr size_t kMinMapped = size_t{1} << 17;
   static bool IsMapped(size_t capacity) { return capacity * sizeof(T) >= kMinMapped; }
+  static bool IsHuge(size_t capacity) { return capacity * sizeof(T) > kHugePage / 2; }
 
   void Reallocate(size_t capacity) {
     void* block = nullptr;
     if (IsMapped(capacity)) {
       const size_t bytes = capacity * sizeof(T);
-      const bool moves = IsMapped(capacity_);
-      block =
-          moves ? mremap(static_cast<void*>(data_), Bytes(), bytes, MREMAP_MAYMOVE)
-                : mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (block == MAP_FAILED) throw std::bad_alloc();
+      const bool moves = IsMapped(capacity_) && IsHuge(capacity_) == IsHuge(capacity);
+      block = moves ? RemapPages(data_, Bytes(), bytes) : MapPages(bytes);
       if (!moves) CopyTo(block, capacity);
     } else if (IsMapped(capacity_)) {
       if (capacity != 0 && (block = std::malloc(capacity * sizeof(T))) == nullptr) {
@@ -180,7 +195,7 @@ class GrowingArray {
   }
   void Release() {
     if (IsMapped(capacity_)) {
-      munmap(data_, Bytes());
+      UnmapPages(data_, Bytes());
     } else {
       std::free(data_);
     }

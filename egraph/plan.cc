@@ -212,6 +212,11 @@ void Planner::AddAtom(const Query& query, uint32_t number, RowRange range) {
 JoinPlan Planner::Plan(const Query& query, std::span<const uint32_t> rows, size_t delta_atom) {
   plan_ = JoinPlan();
   plan_.steps.reserve(query.atoms.size() + query.primitives.size());
+  size_t operands = 0;
+  for (const Atom& atom : query.atoms) operands += atom.columns.size();
+  for (const PrimitiveAtom& primitive : query.primitives) operands += primitive.args.size();
+  plan_.keys.reserve(operands);
+  plan_.checks.reserve(operands);
   bound_.assign(query.slot_sorts.size(), 0);
   planned_primitives_.assign(query.primitives.size(), 0);
   for (const Query::Preset& preset : query.presets) bound_[preset.slot] = 1;

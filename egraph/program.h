@@ -6,12 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "egraph/egraph.h"
+#include "egraph/error_kind.h"
 #include "egraph/run.h"
 
 namespace l3c::egraph {
@@ -23,6 +25,11 @@ struct ProgramStatus {
   uint32_t line = 0;    // 1-based
   uint32_t column = 0;  // 1-based, in characters
   std::string message;
+  ErrorKind kind = ErrorKind::kSyntax;
+  uint32_t begin = 0;  // bytes [begin, end) of the file's text hold what is wrong
+  uint32_t end = 0;
+  // The text, where it is that of a file that the program includes.
+  std::shared_ptr<const std::string> included;
 
   explicit operator bool() const { return ok; }
   std::string ToString() const;  // "FILE:LINE:COL: error: MESSAGE", or "ok"

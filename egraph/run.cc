@@ -6,6 +6,7 @@
 
 #include "egraph/apply.h"
 #include "egraph/apply_block.h"
+#include "egraph/pages.h"
 #include "egraph/search.h"
 
 namespace l3c::egraph {
@@ -20,8 +21,9 @@ constexpr uint64_t kMinBlock = 16;
 // In a graph with fewer rows, large blocks and several threads gain nothing, and what they take
 // would count.
 constexpr uint64_t kMinShared = 65536;
-// What large blocks of rules and of rebuilds take beside the graph, and threads to begin with.
-constexpr size_t kSharedRoom = size_t{3} << 19;
+// What large blocks of rules and of rebuilds take beside the graph, threads to begin with, and the
+// huge pages of matches and of rows that are not full.
+constexpr size_t kSharedRoom = (size_t{3} << 19) + 2 * kHugePage;
 
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
@@ -84,6 +86,7 @@ class Engine {
     report.rows = graph_.RowCount();
     report.nodes = graph_.NodeCount();
     report.bytes = graph_.Bytes();
+    report.planning_seconds = std::chrono::duration<double>(planning_).count();
     for (uint32_t r = 0; r < reports_.size(); ++r) {
       if (reports_[r].matches == 0 && reports_[r].work == 0) continue;
       reports_[r].rule = RuleId{r};
@@ -208,6 +211,7 @@ class Engine {
   void Search(const std::vector<RuleId>& rules, uint64_t clock, Scheduler* scheduler) {
     found_.clear();
     search_.Begin();
+    const Clock::time_point start = Clock::now();
     size_t number = 0;
     for (RuleId id : rules) {
       if (scheduler != nullptr && scheduler->BannedFor(id) != 0) continue;
@@ -221,6 +225,7 @@ class Engine {
       graph_.histories_[id.index].stopped_by.reset();
       if (search_.Add(id, seen, stop_at)) found_.push_back({id, number++, 0});
     }
+    planning_ += Clock::now() - start;
     if (found_.empty()) return;
 
     SearchMeter::Limits limits = LimitsLeft();
@@ -335,13 +340,26 @@ class Engine {
       return graph_.RowCount() + count * blocks_.RowsPerMatch() < budget_.max_nodes;
     };
     constexpr uint32_t kLarge = BlockRunner::kLarge;
-    if (left >= kLarge && graph_.RowCount() >= kMinShared && has_room(kLarge) &&
-        !CostlyLimit(Growth(rule, kLarge))) {
-      return kLarge;
+    if (left >= kLarge && graph_.RowCount() >= kMinShared && has_room(kLarge)) {
+      if (!CostlyLimit(Growth(rule, kLarge))) return kLarge;
+      // Room for what is to come counts too. Near a limit there is none beforehand.
+      ExpectRows(rule, 0);
+      if (!CostlyLimit(Growth(rule, kLarge))) return kLarge;
     }
     const uint64_t count =
         std::min({uint64_t{BlockRunner::kSmall}, left, kCheckEvery - 1 - applied_ % kCheckEvery});
     return has_room(count) ? static_cast<uint32_t>(count) : 0;
+  }
+
+  // Tells the tables what `left` more matches of the rule may add, that they need not grow again
+  // and again: half of it, for the later a match comes the more often its rows are there.
+  void ExpectRows(const Rule& rule, uint64_t left) {
+    for (size_t a = 0; a < rule.actions.size(); ++a) {
+      if (rule.actions[a].kind != Action::Kind::kAdd) continue;
+      Table& table = graph_.tables_[rule.actions[a].function.index];
+      const uint64_t coming = blocks_.Expected(a, left / 2);
+      table.Expect(coming == 0 ? 0 : static_cast<uint32_t>(table.live_count() + coming));
+    }
   }
 
   // False when the run stopped before the last match.
@@ -374,6 +392,7 @@ class Engine {
           blocks_.Apply();
           applied_ += block;
           report.applied += block;
+          if (block == BlockRunner::kLarge) ExpectRows(rule, left - 1);
           continue;
         }
         if (graph_.RowCount() >= budget_.max_nodes) {
@@ -400,6 +419,7 @@ class Engine {
       }
       return true;
     });
+    if (in_blocks) ExpectRows(rule, 0);
     graph_.histories_[found.rule.index].applied += applied_ - applied_before;
     const uint64_t rows = graph_.RowCount();
     report.rows += rows - std::min<uint64_t>(rows, rows_before);
@@ -412,6 +432,7 @@ class Engine {
   ActionRunner actions_;
   BlockRunner blocks_;
   std::optional<Clock::time_point> deadline_;
+  Clock::duration planning_{};
   double rebuild_seconds_per_row_ = 0;  // of the last rebuild
   std::optional<StopReason> stopped_;
   uint64_t iterations_ = 0;

@@ -53,6 +53,9 @@ struct RunReport {
   uint64_t rows = 0;   // live rows at the end
   uint64_t nodes = 0;  // e-nodes at the end
   uint64_t bytes = 0;
+  // Of the wall clock, for making loops over rows of the rules: orders of atoms, and the indexes
+  // that they use. Of all that is here, this alone differs from run to run.
+  double planning_seconds = 0;
   std::vector<RuleReport> rules;  // by rule id; only rules that were searched for
   // The rules that used up the budget, the heaviest first, at most `count`: by rows added where
   // rows or bytes ran out, by rows looked at where work or time did, else by matches.

@@ -22,12 +22,17 @@ class Reader {
     json root;
     try {
       root = json::parse(text);
+    } catch (const json::parse_error& e) {
+      Fail("", WithoutPrefix(e.what()), ErrorKind::kSyntax);
+      // Bytes are counted from 1, and the one after the last is the end.
+      result_.offset = static_cast<uint32_t>(e.byte == 0 ? 0 : e.byte - 1);
+      return std::move(result_);
     } catch (const json::exception& e) {
-      Fail("", WithoutPrefix(e.what()));
+      Fail("", WithoutPrefix(e.what()), ErrorKind::kSyntax);
       return std::move(result_);
     }
     if (!root.is_object() || !root.contains("nodes") || !root["nodes"].is_object()) {
-      Fail("", "expected an object with an object \"nodes\"");
+      Fail("", "expected an object with an object \"nodes\"", ErrorKind::kSyntax);
       return std::move(result_);
     }
     if (!ReadNodes(root["nodes"]) || !ReadRoots(root) || !ReadClassData(root)) {
@@ -45,8 +50,11 @@ class Reader {
     return std::string(message);
   }
 
-  bool Fail(const std::string& where, const std::string& message) {
-    result_.error = file_ + ": error: " + (where.empty() ? "" : where + ": ") + message;
+  bool Fail(const std::string& where, const std::string& message, ErrorKind kind) {
+    result_.file = file_;
+    result_.message = (where.empty() ? "" : where + ": ") + message;
+    result_.kind = kind;
+    result_.error = file_ + ": error: " + result_.message;
     return false;
   }
 
@@ -62,12 +70,12 @@ class Reader {
     }
     for (const auto& [id, value] : nodes.items()) {
       const std::string where = "node " + Quoted(id);
-      if (!value.is_object()) return Fail(where, "expected an object");
+      if (!value.is_object()) return Fail(where, "expected an object", ErrorKind::kSyntax);
       SerializedNode& node = graph.nodes.emplace_back();
       node.id = id;
       for (const char* key : {"op", "eclass"}) {
         if (!value.contains(key) || !value[key].is_string()) {
-          return Fail(where, std::string("expected a string \"") + key + "\"");
+          return Fail(where, std::string("expected a string \"") + key + "\"", ErrorKind::kSyntax);
         }
       }
       node.op = value["op"];
@@ -78,19 +86,24 @@ class Reader {
       node.cls = at->second;
       if (value.contains("cost")) {
         const json& cost = value["cost"];
-        if (!cost.is_number() && !cost.is_null()) return Fail(where, "expected a number \"cost\"");
+        if (!cost.is_number() && !cost.is_null())
+          return Fail(where, "expected a number \"cost\"", ErrorKind::kSyntax);
         node.cost = cost.is_null() ? kInfinity : cost.get<double>();
       }
       if (value.contains("subsumed")) {
-        if (!value["subsumed"].is_boolean()) return Fail(where, "expected a bool \"subsumed\"");
+        if (!value["subsumed"].is_boolean())
+          return Fail(where, "expected a bool \"subsumed\"", ErrorKind::kSyntax);
         node.subsumed = value["subsumed"];
       }
       if (!value.contains("children")) continue;
-      if (!value["children"].is_array()) return Fail(where, "expected an array \"children\"");
+      if (!value["children"].is_array())
+        return Fail(where, "expected an array \"children\"", ErrorKind::kSyntax);
       for (const json& child : value["children"]) {
-        if (!child.is_string()) return Fail(where, "expected children to be strings");
+        if (!child.is_string())
+          return Fail(where, "expected children to be strings", ErrorKind::kSyntax);
         const auto named = by_id.find(child.get_ref<const std::string&>());
-        if (named == by_id.end()) return Fail(where, "child " + Quoted(child) + " is no node");
+        if (named == by_id.end())
+          return Fail(where, "child " + Quoted(child) + " is no node", ErrorKind::kSafety);
         node.children.push_back(named->second);
       }
     }
@@ -100,12 +113,13 @@ class Reader {
   bool ReadRoots(const json& root) {
     if (!root.contains("root_eclasses")) return true;
     const json& roots = root["root_eclasses"];
-    if (!roots.is_array()) return Fail("", "expected an array \"root_eclasses\"");
+    if (!roots.is_array())
+      return Fail("", "expected an array \"root_eclasses\"", ErrorKind::kSyntax);
     for (const json& id : roots) {
-      if (!id.is_string()) return Fail("root_eclasses", "expected strings");
+      if (!id.is_string()) return Fail("root_eclasses", "expected strings", ErrorKind::kSyntax);
       const auto named = class_by_id_.find(id.get_ref<const std::string&>());
       if (named == class_by_id_.end()) {
-        return Fail("root_eclasses", "class " + Quoted(id) + " has no node");
+        return Fail("root_eclasses", "class " + Quoted(id) + " has no node", ErrorKind::kSafety);
       }
       result_.graph.roots.push_back(named->second);
     }
@@ -115,14 +129,14 @@ class Reader {
   bool ReadClassData(const json& root) {
     if (!root.contains("class_data")) return true;
     const json& data = root["class_data"];
-    if (!data.is_object()) return Fail("", "expected an object \"class_data\"");
+    if (!data.is_object()) return Fail("", "expected an object \"class_data\"", ErrorKind::kSyntax);
     for (const auto& [id, value] : data.items()) {
       // Data on classes without e-nodes says nothing about any term.
       const auto named = class_by_id_.find(id);
       if (named == class_by_id_.end() || !value.is_object() || !value.contains("type")) continue;
       if (value["type"].is_null()) continue;
       if (!value["type"].is_string()) {
-        return Fail("class " + Quoted(id), "expected a string \"type\"");
+        return Fail("class " + Quoted(id), "expected a string \"type\"", ErrorKind::kSyntax);
       }
       result_.graph.classes[named->second].type = value["type"];
     }

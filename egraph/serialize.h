@@ -11,11 +11,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "egraph/error_kind.h"
 #include "egraph/extract/extract.h"
 #include "egraph/extract/node_graph.h"
 #include "egraph/view.h"
@@ -46,8 +48,12 @@ struct SerializedGraph {
 
 struct SerializedResult {
   SerializedGraph graph;
-  // "FILE: error: …" with the place in the file, empty when it was read.
+  // "FILE: error: MESSAGE", empty when it was read.
   std::string error;
+  std::string file;
+  std::string message;  // begins with the e-node, or for bad JSON with line and column
+  ErrorKind kind = ErrorKind::kSyntax;
+  std::optional<uint32_t> offset;  // bad JSON: the byte of the text at which it was given up
   bool ok() const { return error.empty(); }
 };
 

@@ -8,6 +8,10 @@
 namespace l3c::egraph {
 namespace {
 
+// The first chunks of a table come from the heap: a table of a few would not fill the huge page
+// that it opens.
+constexpr size_t kHeapChunks = 4;
+
 // Removes slot `hole` of an open-addressing table by moving later ones back: an entry moves when
 // its home is not after the hole.
 template <typename Slot, typename IsEmpty, typename Home>
@@ -38,7 +42,7 @@ Table& Table::operator=(const Table& other) {
   kept_ = other.kept_;
   chunks_.clear();
   for (const auto& chunk : other.chunks_) {
-    chunks_.push_back(std::make_unique_for_overwrite<uint32_t[]>(ChunkWords()));
+    AddChunk();
     std::memcpy(chunks_.back().get(), chunk.get(), ChunkWords() * sizeof(uint32_t));
   }
   slots_ = other.slots_;
@@ -85,8 +89,12 @@ size_t Table::SlotsFor(size_t live) const {
   return size;
 }
 
-void Table::GrowSlots(size_t live) {
-  const size_t size = SlotsFor(live);
+size_t Table::GrownSlots(uint32_t rows) const {
+  const size_t needed = SlotsFor(size_t{live_} + rows);
+  return std::clamp(SlotsFor(expected_), needed, 4 * needed);
+}
+
+void Table::GrowSlots(size_t size) {
   if (used_ != live_) return FillSlots(size);
   // Nothing to sort out: the slots are copied in order, which are two runs through the new ones.
   const ZeroedArray<Slot> old = std::exchange(slots_, ZeroedArray<Slot>(size));
@@ -144,7 +152,7 @@ void Table::EnsureSlot(uint32_t row) {
 }
 
 void Table::SetFirstChunk(uint32_t shift) {
-  auto chunk = std::make_unique_for_overwrite<uint32_t[]>(size_t{width_} << shift);
+  RowBlock chunk = MakeRowBlock(size_t{width_} << shift);
   std::memcpy(chunk.get(), chunks_[0].get(), size_t{rows_} * width_ * sizeof(uint32_t));
   chunks_[0] = std::move(chunk);
   shift_ = shift;
@@ -152,13 +160,18 @@ void Table::SetFirstChunk(uint32_t shift) {
 
 void Table::Reserve(uint32_t rows) {
   // At most three quarters full.
-  if ((used_ + rows) * 4 > slots_.size() * 3) GrowSlots(live_ + rows);
+  if ((used_ + rows) * 4 > slots_.size() * 3) GrowSlots(GrownSlots(rows));
+}
+
+void Table::AddChunk() {
+  const bool many = chunks_.size() >= kHeapChunks;
+  chunks_.push_back(many ? MakeRowBlockInSlab(ChunkWords()) : MakeRowBlock(ChunkWords()));
 }
 
 void Table::AddChunks(uint32_t rows) {
   while (rows > (chunks_.size() << shift_)) {
     if (chunks_.empty() || shift_ == kChunkShift) {
-      chunks_.push_back(std::make_unique_for_overwrite<uint32_t[]>(ChunkWords()));
+      AddChunk();
     } else {
       SetFirstChunk(shift_ + 1);
     }
@@ -432,7 +445,7 @@ size_t Table::Bytes() const {
 size_t Table::BytesWith(uint32_t rows) const {
   size_t bytes = Bytes();
   if ((used_ + rows) * 4 > slots_.size() * 3) {
-    bytes += SlotsFor(live_ + rows) * sizeof(Slot);
+    bytes += GrownSlots(rows) * sizeof(Slot);
   }
   const size_t room = (chunks_.size() << shift_) - rows_;
   if (rows > room) {

@@ -23,6 +23,7 @@
 
 #include "egraph/ids.h"
 #include "egraph/pages.h"
+#include "egraph/row_memory.h"
 
 namespace l3c::egraph {
 
@@ -77,11 +78,19 @@ class Table {
   }
   uint32_t Get(uint32_t row, uint32_t column) const { return Cells(row)[column]; }
   uint32_t Output(uint32_t row) const { return Cells(row)[arguments_]; }
-  bool IsLive(uint32_t row) const { return (Flags(row) & kDeadBit) == 0; }
+  bool IsLive(uint32_t row) const { return IsLive(Cells(row)); }
   // Live and open to matching and extraction.
-  bool IsVisible(uint32_t row) const { return (Flags(row) & (kDeadBit | kSubsumedBit)) == 0; }
+  bool IsVisible(uint32_t row) const { return IsVisible(Cells(row)); }
   RuleId Provenance(uint32_t row) const { return RuleId{Flags(row) & kRuleMask}; }
   bool IsSubsumed(uint32_t row) const { return (Flags(row) & kSubsumedBit) != 0; }
+  // The same of a row by its cells.
+  bool IsLive(const uint32_t* cells) const { return (cells[arguments_ + 1] & kDeadBit) == 0; }
+  bool IsVisible(const uint32_t* cells) const {
+    return (cells[arguments_ + 1] & (kDeadBit | kSubsumedBit)) == 0;
+  }
+  bool IsSubsumed(const uint32_t* cells) const {
+    return (cells[arguments_ + 1] & kSubsumedBit) != 0;
+  }
   void MarkSubsumed(uint32_t row);
   // For whoever keeps row numbers: changes when rows get other numbers; and, with that unchanged,
   // how many rows have died or been subsumed. Pop() brings both back: it is for those who were
@@ -99,6 +108,9 @@ class Table {
   // then, action by action for all of them, Hash() and FetchSlot(), Probe(), and FindOrAppendAt().
   // Nothing else may change the table in between.
   void Reserve(uint32_t rows);
+  // So many rows will soon be live, as far as one knows; 0: nothing is known. Slots that have to
+  // grow then make room for them as well, but no more than four times what is needed.
+  void Expect(uint32_t rows) { expected_ = rows; }
   uint32_t Hash(const uint32_t* args) const;
   void FetchSlot(uint32_t hash) const { __builtin_prefetch(&slots_[hash & (slots_.size() - 1)]); }
   // The first slot that may be that of arguments with this hash; fetches its row, if it has one.
@@ -184,6 +196,7 @@ class Table {
     return true;
   }
   size_t ChunkWords() const { return size_t{width_} << shift_; }
+  void AddChunk();
   size_t SlotsFor(size_t live) const;
   void ReserveRows(uint32_t rows) {  // room for so many, all in all
     if (rows > (chunks_.size() << shift_)) [[unlikely]]
@@ -191,7 +204,8 @@ class Table {
   }
   void AddChunks(uint32_t rows);
   void SetFirstChunk(uint32_t shift);
-  void GrowSlots(size_t live);  // for as many live rows
+  size_t GrownSlots(uint32_t rows) const;  // their number when they grow for `rows` more
+  void GrowSlots(size_t size);
   void FillSlots(size_t size);  // anew, from the rows
   void EraseSlot(uint32_t row);
   void EnsureSlot(uint32_t row);
@@ -221,8 +235,9 @@ class Table {
   uint32_t shift_ = kFirstShift;  // log2 of a chunk's rows; below kChunkShift there is one chunk
   uint32_t kept_ = 0;             // rows at the latest Push()
   uint32_t retired_ = 0;
+  uint32_t expected_ = 0;
   uint64_t layout_ = 0;
-  std::vector<std::unique_ptr<uint32_t[]>> chunks_;
+  std::vector<RowBlock> chunks_;
   ZeroedArray<Slot> slots_;
   size_t used_ = 0;  // slots that are not empty
   std::vector<std::pair<uint64_t, uint32_t>> marks_;

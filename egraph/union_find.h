@@ -1,6 +1,7 @@
 // Union-find over dense 32-bit ids, with an undo trail.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -28,7 +29,15 @@ class UnionFind {
   // `count` more; the first of them.
   uint32_t AddMany(uint32_t count) {
     const auto first = static_cast<uint32_t>(parents_.size());
-    for (uint32_t i = 0; i < count; ++i) Add();
+    uint32_t* parents = parents_.Append(count);
+    for (uint32_t i = 0; i < count; ++i) parents[i] = first + i;
+    const size_t end = size_t{first} + count;
+    if (const size_t words = (end + 63) / 64; roots_.size() < words) roots_.resize(words, 0);
+    for (size_t id = first; id < end;) {
+      const size_t bits = std::min(64 - id % 64, end - id);
+      roots_[id / 64] |= (~uint64_t{0} >> (64 - bits)) << (id % 64);
+      id += bits;
+    }
     return first;
   }
   bool IsRoot(uint32_t id) const { return (roots_[id / 64] >> (id % 64) & 1) != 0; }

@@ -397,7 +397,7 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
 }
 
 absl::StatusOr<RunState> ReadCheckpoint(const std::string& folder, const l0::Plan& plan,
-                                        const Memory& memory) {
+                                        const std::string& digest, const Memory& memory) {
   if (absl::Status s = CheckSums(folder); !s.ok()) return s;
   const std::string path = (fs::path(folder) / kRun).string();
   absl::StatusOr<std::string> text = ReadText(path, kMaxText);
@@ -414,10 +414,10 @@ absl::StatusOr<RunState> ReadCheckpoint(const std::string& folder, const l0::Pla
         absl::DataLossError(Message(path, ": the checkpoint is damaged: not what was written")),
         folder);
   }
-  if (state.plan_digest != PlanDigest(plan)) {
+  if (state.plan_digest != digest) {
     return absl::FailedPreconditionError(
         Message(folder, ": the checkpoint is of another plan (sha256 ",
-                state.plan_digest.substr(0, 12), "…, not ", PlanDigest(plan).substr(0, 12),
+                state.plan_digest.substr(0, 12), "…, not ", digest.substr(0, 12),
                 "…); a run goes on only with the plan that began it"));
   }
   for (const auto& [file, ids] :

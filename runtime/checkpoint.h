@@ -63,9 +63,10 @@ absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
 // Both readers check the sums first. The error for a damaged checkpoint names the newest sound one
 // that lies beside it and is older, if there is any, and says how to go on from that.
 //
-// Checks that the checkpoint is of this very plan, then fills the buffers.
+// Checks that the checkpoint is of this very plan (PlanDigest gives its digest), then fills the
+// buffers.
 absl::StatusOr<RunState> ReadCheckpoint(const std::string& folder, const l0::Plan& plan,
-                                        const Memory& memory);
+                                        const std::string& digest, const Memory& memory);
 // Parameters, and other state as far as both have it; the plan may be another one.
 absl::Status ReadWeights(const std::string& folder, const l0::Plan& plan, const Memory& memory);
 

@@ -86,7 +86,10 @@ absl::Status Engine::Run() {
   } catch (const std::system_error& error) {
     Fail(absl::ResourceExhaustedError(Message("cannot start a stream's thread: ", error.what())));
   }
-  const l0::ControlOutcome outcome = l0::RunControl(p_.unit, regions_->bytes(), *this);
+  const auto unit = static_cast<size_t>(&p_.unit - p_.plan.control.data());
+  const l0::ControlFn code = p_.kernels.FindControl(unit);
+  const l0::ControlOutcome outcome = code != nullptr ? l0::RunControlCode(code, regions_->bytes(), *this)
+                                                     : l0::RunControl(p_.unit, regions_->bytes(), *this);
   stopped_ = outcome.stop_seen;
   if (outcome.end == l0::ControlEnd::kOutOfBounds || outcome.end == l0::ControlEnd::kIdle) {
     Fail(absl::InternalError(

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "layers/l0/control_code.h"
 #include "layers/l0/control_interpreter.h"
 #include "layers/l0/plan.h"
 #include "runtime/batches.h"
@@ -43,7 +44,7 @@ class Engine : private l0::ControlHost {
 
   struct Parts {
     const l0::Plan& plan;
-    const l0::ControlUnit& unit;
+    const l0::ControlUnit& unit;  // one of the plan's
     const Memory& memory;
     const KernelTable& kernels;
     WorkerTeam& team;

@@ -2,8 +2,10 @@
 // interpreter (runtime/interpreter_kernels.h).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
+#include "layers/l0/control_code.h"
 #include "layers/l0/plan.h"
 
 namespace l3c::runtime {
@@ -21,6 +23,11 @@ class KernelTable {
   virtual KernelFn Find(l0::KernelId kernel) const = 0;
   virtual void* Context(l0::KernelId kernel) const {
     (void)kernel;
+    return nullptr;
+  }
+  // Of plan.control[unit]; null: the unit is interpreted.
+  virtual l0::ControlFn FindControl(size_t unit) const {
+    (void)unit;
     return nullptr;
   }
 };

@@ -165,11 +165,13 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
   absl::StatusOr<Memory> memory = Memory::Allocate(plan);
   if (!memory.ok()) return memory.status();
 
+  std::string digest = options.plan_digest;
+  if (digest.empty() && training && (writer || !resumed.empty())) digest = PlanDigest(plan);
   RunInit(plan, *memory);
   Metrics metrics(plan);
   Engine::Regions regions;
   if (!resumed.empty() && training) {
-    absl::StatusOr<RunState> state = ReadCheckpoint(resumed, plan, *memory);
+    absl::StatusOr<RunState> state = ReadCheckpoint(resumed, plan, digest, *memory);
     if (!state.ok()) return state.status();
     regions = std::move(state->regions);
     metrics.Restore(std::move(state->splits));
@@ -179,7 +181,6 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
   const int64_t samples_before = metrics.split(kTrainSplit).samples;
 
   RunResult result;
-  const std::string digest = writer ? PlanDigest(plan) : "";
   const auto save = [&](const Engine::Regions& now) -> absl::Status {
     if (!writer) return absl::OkStatus();
     const auto begin = std::chrono::steady_clock::now();

@@ -46,6 +46,8 @@ struct RunOptions {
   std::string checkpoint;
   // Train: where `checkpoint` is a run's folder without one, begin at the beginning.
   bool or_from_start = false;
+  // PlanDigest of the plan, where it is known; "": it is computed, which takes the kernels' bodies.
+  std::string plan_digest;
 };
 
 struct StreamUse {

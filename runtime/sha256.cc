@@ -1,33 +1,32 @@
 #include "runtime/sha256.h"
 
-#include <openssl/evp.h>
+// OpenSSL's newer interface brings its providers and their configuration files along: six megabytes
+// of a program that is linked statically, and reading at its start.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 
 namespace l3c::runtime {
 
 struct Sha256::State {
-  EVP_MD_CTX* context = EVP_MD_CTX_new();
-  ~State() { EVP_MD_CTX_free(context); }
+  SHA256_CTX context;
 };
 
-Sha256::Sha256() : state_(std::make_unique<State>()) {
-  EVP_DigestInit_ex(state_->context, EVP_sha256(), nullptr);
-}
+Sha256::Sha256() : state_(std::make_unique<State>()) { SHA256_Init(&state_->context); }
 
 Sha256::~Sha256() = default;
 
 void Sha256::Add(std::span<const std::byte> bytes) {
-  EVP_DigestUpdate(state_->context, bytes.data(), bytes.size());
+  SHA256_Update(&state_->context, bytes.data(), bytes.size());
 }
 
 std::string Sha256::Finish() {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  EVP_DigestFinal_ex(state_->context, digest, &size);
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256_Final(digest, &state_->context);
   constexpr char kHex[] = "0123456789abcdef";
   std::string text;
-  for (unsigned i = 0; i < size; ++i) {
-    text += kHex[digest[i] >> 4];
-    text += kHex[digest[i] & 15];
+  for (const unsigned char byte : digest) {
+    text += kHex[byte >> 4];
+    text += kHex[byte & 15];
   }
   return text;
 }

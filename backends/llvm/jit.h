@@ -1,14 +1,9 @@
-// Kernels to machine code, in memory: linear UOps (layers/l0/linearize.h) → LLVM IR → ORC.
+// Kernels to machine code, in memory: what kernel_compiler.h makes, linked by ORC.
 //
 //   auto jit = Jit::Create({});
 //   RETURN_IF_ERROR((*jit)->Compile(plan.kernels));
 //   KernelFn fn = (*jit)->Find("k3");
 //   fn(params, 0, l0::NumBlocks(kernel));
-//
-// The instruction set is chosen by the host's feature flags, never by a CPU's name. A kernel may
-// use more lanes than the machine has; such vectors are split. No fast-math flag is set: the only
-// liberties taken are those that the linear form spells out (MULACC, partial sums), so a kernel
-// gives the same bits for every partition of its blocks and on every run.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "layers/l0/kernel.h"
+#include "layers/support/blob_cache.h"
 
 namespace l3c::llvm_backend {
 
@@ -34,6 +30,8 @@ struct JitOptions {
   bool contract = true;    // fuse a product into the sum that alone reads it
   // Feature string as in "+avx2,+fma,-avx512f", instead of the host's; for tests.
   std::string features;
+  // Code from earlier runs (kernel_cache.h); it is not looked at with keep_text.
+  support::BlobCache* cache = nullptr;
 };
 
 class Jit {

@@ -88,11 +88,12 @@ def judge(data, path, lines, errors, timeout):
         return False, "crash", errors.strip()[-200:]
     ok = json.loads(lines[-1])["ok"]
     theirs = snapshot_text(data, path)
-    message = errors.strip().splitlines()[-1] if errors.strip() else ""
+    report = re.search(r"^.*:\d+:\d+: error\[[a-z-]+\]: .*$", errors, re.MULTILINE)
+    message = report.group(0) if report else (errors.strip().splitlines() or [""])[-1]
     if must_fail(path):
         if ok:
             return False, "accepted", "an error was expected"
-        line = re.search(r":(\d+):\d+: error: ", message)
+        line = re.search(r":(\d+):\d+: error\[", message)
         if line is None:
             return False, "crash", message[:200]
         place = re.search(r"In (\d+):", theirs or "")

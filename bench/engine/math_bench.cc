@@ -84,13 +84,14 @@ double Microseconds(size_t runs, const std::function<void(EGraph&)>& prepare,
 
 uint32_t g_threads = 1;
 
-void Step(EGraph& graph, size_t step) {
+// Gives the seconds of planning.
+double Step(EGraph& graph, size_t step) {
   Budget budget;
   budget.threads = g_threads;
   budget.max_nodes = 64'000'000;
   budget.max_bytes = size_t{4} << 30;
   const RunReport report = RunSchedule(graph, Schedule::Run(l3c::egraph::kDefaultRuleset), budget);
-  if (report.nodes == math::kNodes[step]) return;
+  if (report.nodes == math::kNodes[step]) return report.planning_seconds;
   std::fprintf(stderr, "step %zu: %llu e-nodes instead of %zu (%s)\n", step,
                static_cast<unsigned long long>(report.nodes), math::kNodes[step],
                std::string(StopReasonName(report.stop)).c_str());
@@ -120,19 +121,22 @@ void Small() {
     g.Rebuild();
   });
   const double loaded = Microseconds(runs, [](EGraph&) {}, load);
+  std::vector<double> planning;
   const double steps = Microseconds(
       runs,
       [&](EGraph& g) {
         load(g);
         insert(g);
+        planning.push_back(0);
       },
-      [](EGraph& g) {
-        for (size_t step = 1; step <= 5; ++step) Step(g, step);
+      [&](EGraph& g) {
+        for (size_t step = 1; step <= 5; ++step) planning.back() += Step(g, step) * 1e6;
       });
   std::printf("an empty e-graph         %8.1f us\n", Median(empty));
   std::printf("language and 24 rules    %8.1f us\n", loaded);
   std::printf("insert 35, rebuild       %8.1f us\n", inserted);
   std::printf("steps 1 to 5             %8.1f us\n", steps);
+  std::printf("  of it planning         %8.1f us\n", Median(planning));
 }
 
 int Usage() {

@@ -135,9 +135,9 @@ def read_math_bench(run):
             steps[int(row[1])] = (float(row[3]) / 1e3, float(row[4]) / 1e3)
             others.setdefault("nodes", {})[int(row[1])] = int(row[2])
         label = re.match(r"(an empty e-graph|language and 24 rules|insert 35, rebuild|steps 1 to 5|"
-                         r"bytes per e-node):?\s+(.*)$", line)
+                         r"\s+of it planning|bytes per e-node):?\s+(.*)$", line)
         if label:
-            others[label[1]] = label[2].strip()
+            others[label[1].strip()] = label[2].strip()
     return steps, others
 
 
@@ -196,7 +196,7 @@ def math_table(args, folder):
         print("| " + " | ".join(cells) + " |")
     print()
     for label in ("an empty e-graph", "language and 24 rules", "insert 35, rebuild",
-                  "steps 1 to 5", "bytes per e-node"):
+                  "steps 1 to 5", "of it planning", "bytes per e-node"):
         texts = [lines[label] for t in threads[:1] for lines in others.get(t, []) if label in lines]
         if texts:
             print(f"- {label}: {sorted(texts)[len(texts) // 2]}")

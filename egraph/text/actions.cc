@@ -26,10 +26,14 @@ bool Loader::Perform(uint32_t n, Compiler& compiler, const Operand* operand, Val
   bool fine = runner.Apply(once);
   if (log != nullptr) log->End();
   fine = fine && graph_.Rebuild();
-  if (!fine) return Error(Offset(n), graph_.failure().value_or("the action failed"));
+  if (!fine)
+    return Error(Offset(n), graph_.failure().value_or("the action failed"),
+                 ErrorKind::kConsistency);
   if (graph_.Bytes() > options_.budget.max_bytes) {
-    return Error(Offset(n), "the e-graph takes more than " +
-                                std::to_string(options_.budget.max_bytes) + " bytes");
+    return Error(
+        Offset(n),
+        "the e-graph takes more than " + std::to_string(options_.budget.max_bytes) + " bytes",
+        ErrorKind::kResourceBound);
   }
   if (operand != nullptr) {
     *value = Value{operand->is_constant ? operand->bits : slots[operand->bits]};
@@ -58,10 +62,12 @@ bool Loader::LetCommand(uint32_t n) {
   EGraph::Global global;
   if (!Takes(n, 2, 2) || !NewName(Child(n, 1), &name)) return false;
   if (graph_.FindGlobal(name) != nullptr) {
-    return Error(Offset(Child(n, 1)), Quoted(Child(n, 1)) + " is bound already");
+    return Error(Offset(Child(n, 1)), Quoted(Child(n, 1)) + " is bound already",
+                 ErrorKind::kSafety);
   }
   if (graph_.FindFunction(name).valid()) {
-    return Error(Offset(Child(n, 1)), Quoted(Child(n, 1)) + " is the name of a function");
+    return Error(Offset(Child(n, 1)), Quoted(Child(n, 1)) + " is the name of a function",
+                 ErrorKind::kSafety);
   }
   if (!Evaluate(n, Child(n, 2), &global)) return false;
   graph_.SetGlobal(name, global);
@@ -71,7 +77,7 @@ bool Loader::LetCommand(uint32_t n) {
 bool Loader::FailCommand(uint32_t n) {
   if (!Takes(n, 1, 1)) return false;
   if (Command(Child(n, 1))) {
-    return Error(Offset(n), Quoted(Child(n, 1)) + " was expected to fail");
+    return Error(Offset(n), Quoted(Child(n, 1)) + " was expected to fail", ErrorKind::kConsistency);
   }
   // One failure may hide others of the same command.
   do {
@@ -97,7 +103,8 @@ bool Loader::PushCommand(uint32_t n) {
   uint64_t count;
   if (!ReadCount(n, &count)) return false;
   if (count > kMaxPushed - extracted_at_push_.size()) {
-    return Error(Offset(n), "more than " + std::to_string(kMaxPushed) + " pushes");
+    return Error(Offset(n), "more than " + std::to_string(kMaxPushed) + " pushes",
+                 ErrorKind::kResourceBound);
   }
   for (; count != 0; --count) {
     graph_.Push();
@@ -110,7 +117,8 @@ bool Loader::PopCommand(uint32_t n) {
   uint64_t count;
   if (!ReadCount(n, &count)) return false;
   for (; count != 0; --count) {
-    if (extracted_at_push_.empty()) return Error(Offset(n), "pop without a push");
+    if (extracted_at_push_.empty())
+      return Error(Offset(n), "pop without a push", ErrorKind::kConsistency);
     graph_.Pop();
     result_.extracted.resize(extracted_at_push_.back());
     extracted_at_push_.pop_back();

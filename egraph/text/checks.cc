@@ -21,7 +21,8 @@ bool Loader::CheckCommand(uint32_t n) {
   const std::optional<bool> holds = HasMatchInTime(query);
   if (!holds) {
     return Error(Offset(n),
-                 "the " + std::string(StopReasonName(stopped_)) + " passed before this was known");
+                 "the " + std::string(StopReasonName(stopped_)) + " passed before this was known",
+                 ErrorKind::kResourceBound);
   }
   return *holds ? ProveCheck(n, query) : CheckFailed(n);
 }
@@ -99,9 +100,9 @@ bool Loader::CheckFailed(uint32_t n) {
         if (doc_.IsList(expr) || global) message += ValueInGraph(expr);
       }
     }
-    return Error(Offset(fact), std::move(message));
+    return Error(Offset(fact), std::move(message), ErrorKind::kConsistency);
   }
-  return Error(Offset(n), "check failed: no match for " + Quoted(n));
+  return Error(Offset(n), "check failed: no match for " + Quoted(n), ErrorKind::kConsistency);
 }
 
 }  // namespace l3c::egraph

@@ -15,8 +15,8 @@ std::string QuotedName(std::string_view name) {
   return "'" + std::string(WholeCharacters(name, kMaxShownName)) + "'";
 }
 
-bool Compiler::Error(uint32_t offset, std::string message) {
-  error_ = {offset, std::move(message)};
+bool Compiler::Error(uint32_t offset, std::string message, ErrorKind kind) {
+  error_ = {offset, std::move(message), kind};
   return false;
 }
 

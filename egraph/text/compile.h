@@ -16,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "egraph/egraph.h"
+#include "egraph/error_kind.h"
 #include "egraph/names.h"
 #include "egraph/rule.h"
 #include "egraph/text/sexp.h"
@@ -25,6 +26,7 @@ namespace l3c::egraph {
 struct CompileError {
   uint32_t offset = 0;  // into the document's text
   std::string message;
+  ErrorKind kind = ErrorKind::kSafety;
 };
 
 // 'NAME', cut where it gets long.
@@ -95,7 +97,7 @@ class Compiler {
     std::string fn_name;  // of an unstable-fn; empty for all others
   };
 
-  bool Error(uint32_t offset, std::string message);
+  bool Error(uint32_t offset, std::string message, ErrorKind kind = ErrorKind::kSafety);
   uint32_t NewNode(uint32_t offset, SortId sort = SortId{});
   uint32_t Root(uint32_t node) const;
   bool SetSort(uint32_t node, SortId sort, uint32_t offset);

@@ -31,7 +31,8 @@ std::optional<Compiler::Typed> Compiler::ActionCall(uint32_t expr, SortId wanted
   const Document::Node& list = doc_.node(expr);
   const uint32_t head = doc_.child(expr, 0);
   if (!doc_.IsSymbol(head)) {
-    Error(doc_.node(head).begin, "expected the name of a function or a primitive");
+    Error(doc_.node(head).begin, "expected the name of a function or a primitive",
+          ErrorKind::kSyntax);
     return std::nullopt;
   }
   const std::string_view name = doc_.Text(head);
@@ -72,7 +73,8 @@ std::optional<Compiler::Typed> Compiler::ActionCall(uint32_t expr, SortId wanted
 std::optional<Compiler::Typed> Compiler::AddExpression(uint32_t expr, SortId wanted) {
   if (std::optional<Typed> literal = Literal(expr)) return literal;
   if (actions_.size() > kMaxActions) {
-    Error(doc_.node(expr).begin, "more than " + std::to_string(kMaxActions) + " actions");
+    Error(doc_.node(expr).begin, "more than " + std::to_string(kMaxActions) + " actions",
+          ErrorKind::kResourceBound);
     return std::nullopt;
   }
   if (doc_.IsList(expr)) return ActionCall(expr, wanted, nullptr);
@@ -135,7 +137,7 @@ bool Compiler::AddSubsumePattern() {
 bool Compiler::AddAction(uint32_t expr) {
   const Document::Node& list = doc_.node(expr);
   if (!doc_.IsList(expr) || list.child_count == 0 || !doc_.IsSymbol(doc_.child(expr, 0))) {
-    return Error(list.begin, "expected an action");
+    return Error(list.begin, "expected an action", ErrorKind::kSyntax);
   }
   const std::string_view head = doc_.Text(doc_.child(expr, 0));
   const uint32_t given = list.child_count - 1;
@@ -149,7 +151,7 @@ bool Compiler::AddAction(uint32_t expr) {
     const uint32_t call = doc_.child(expr, 1);
     if (!doc_.IsList(call) || doc_.node(call).child_count == 0 ||
         !doc_.IsSymbol(doc_.child(call, 0))) {
-      return Error(doc_.node(call).begin, "expected a call of a function");
+      return Error(doc_.node(call).begin, "expected a call of a function", ErrorKind::kSyntax);
     }
     const std::string_view name = doc_.Text(doc_.child(call, 0));
     *f = graph_.FindFunction(name);
@@ -160,7 +162,8 @@ bool Compiler::AddAction(uint32_t expr) {
   if (head == "let") {
     if (!takes(2)) return false;
     const uint32_t name = doc_.child(expr, 1);
-    if (!doc_.IsSymbol(name)) return Error(doc_.node(name).begin, "expected a name");
+    if (!doc_.IsSymbol(name))
+      return Error(doc_.node(name).begin, "expected a name", ErrorKind::kSyntax);
     if (names_.contains(doc_.Text(name))) {
       return Error(doc_.node(name).begin, QuotedName(doc_.Text(name)) + " is bound already");
     }
@@ -215,7 +218,7 @@ bool Compiler::AddAction(uint32_t expr) {
     if (!takes(1)) return false;
     const uint32_t message = doc_.child(expr, 1);
     if (doc_.node(message).kind != Document::Kind::kText) {
-      return Error(doc_.node(message).begin, "expected a string");
+      return Error(doc_.node(message).begin, "expected a string", ErrorKind::kSyntax);
     }
     action.kind = Action::Kind::kPanic;
     action.message = doc_.String(message);

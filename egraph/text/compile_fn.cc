@@ -8,7 +8,8 @@ namespace l3c::egraph {
 bool Compiler::CheckFnCall(uint32_t expr) {
   const uint32_t given = doc_.node(expr).child_count - 1;
   if (given == 0 || doc_.node(doc_.child(expr, 1)).kind != Document::Kind::kText) {
-    return Error(doc_.node(expr).begin, "expected (unstable-fn \"NAME\" ARGUMENT...)");
+    return Error(doc_.node(expr).begin, "expected (unstable-fn \"NAME\" ARGUMENT...)",
+                 ErrorKind::kSyntax);
   }
   const std::string& name = doc_.String(doc_.child(expr, 1));
   if (!graph_.FindFunction(name).valid() && graph_.FindPrimitives(name).empty()) {
@@ -16,7 +17,8 @@ bool Compiler::CheckFnCall(uint32_t expr) {
   }
   if (2 * given > EGraph::kMaxArity) {
     return Error(doc_.node(expr).begin,
-                 "more than " + std::to_string(EGraph::kMaxArity / 2) + " captured arguments");
+                 "more than " + std::to_string(EGraph::kMaxArity / 2) + " captured arguments",
+                 ErrorKind::kResourceBound);
   }
   return true;
 }

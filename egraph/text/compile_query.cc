@@ -98,11 +98,13 @@ std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
   const Document::Node& list = doc_.node(expr);
   const uint32_t head = doc_.child(expr, 0);
   if (!doc_.IsSymbol(head)) {
-    Error(doc_.node(head).begin, "expected the name of a function or a primitive");
+    Error(doc_.node(head).begin, "expected the name of a function or a primitive",
+          ErrorKind::kSyntax);
     return std::nullopt;
   }
   if (atoms_.size() + primitives_.size() >= kMaxPremises) {
-    Error(list.begin, "more than " + std::to_string(kMaxPremises) + " premises in one query");
+    Error(list.begin, "more than " + std::to_string(kMaxPremises) + " premises in one query",
+          ErrorKind::kResourceBound);
     return std::nullopt;
   }
   const std::string_view name = doc_.Text(head);
@@ -131,7 +133,8 @@ std::optional<uint32_t> Compiler::QueryCall(uint32_t expr) {
     return output;
   }
   if (args.size() > EGraph::kMaxArity) {
-    Error(list.begin, "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
+    Error(list.begin, "more than " + std::to_string(EGraph::kMaxArity) + " arguments",
+          ErrorKind::kResourceBound);
     return std::nullopt;
   }
   PendingPrimitive primitive;
@@ -170,11 +173,12 @@ bool Compiler::EquateFacts(uint32_t a, uint32_t b, uint32_t offset) {
 bool Compiler::AddFact(uint32_t expr) {
   const uint32_t offset = doc_.node(expr).begin;
   if (!doc_.IsList(expr) || doc_.node(expr).child_count == 0) {
-    return Error(offset, "expected a fact: (= a b) or a call");
+    return Error(offset, "expected a fact: (= a b) or a call", ErrorKind::kSyntax);
   }
   const uint32_t head = doc_.child(expr, 0);
   if (doc_.IsSymbol(head) && doc_.Text(head) == "=") {
-    if (doc_.node(expr).child_count < 3) return Error(offset, "'=' takes two or more arguments");
+    if (doc_.node(expr).child_count < 3)
+      return Error(offset, "'=' takes two or more arguments", ErrorKind::kSyntax);
     const std::optional<uint32_t> first = QueryExpr(doc_.child(expr, 1));
     if (!first) return false;
     for (uint32_t i = 2; i < doc_.node(expr).child_count; ++i) {

@@ -30,13 +30,16 @@ bool Loader::ContainerSort(std::string_view name, uint32_t n) {
   }
   const ContainerKind kind = ParseContainerKind(doc_.Text(Child(n, 0)));
   if (kind == ContainerKind::kNone) {
-    return Error(Offset(n), "unknown container " + Quoted(Child(n, 0)) +
-                                "; Vec, Set, MultiSet, Map, Pair and UnstableFn are known");
+    return Error(Offset(n),
+                 "unknown container " + Quoted(Child(n, 0)) +
+                     "; Vec, Set, MultiSet, Map, Pair and UnstableFn are known",
+                 ErrorKind::kSafety);
   }
   if (graph_.sort_count() >= kMaxSorts || graph_.primitives().size() >= kMaxPrimitives) {
-    return Error(Offset(n), "too many sorts: no container can be declared after " +
-                                std::to_string(kMaxSorts) + " sorts, or " +
-                                std::to_string(kMaxPrimitives) + " primitives of containers");
+    return Error(Offset(n),
+                 "too many sorts: no container can be declared after " + std::to_string(kMaxSorts) +
+                     " sorts, or " + std::to_string(kMaxPrimitives) + " primitives of containers",
+                 ErrorKind::kResourceBound);
   }
   if (kind == ContainerKind::kFn) return FnSort(name, n);
   const auto parameters = static_cast<uint32_t>(ContainerParameters(kind));
@@ -80,8 +83,9 @@ bool Loader::ConstructorOptionsFrom(uint32_t n, uint32_t i, ConstructorOptions* 
     constexpr int64_t kMaxCost = int64_t{1} << 53;
     if (doc_.node(value).kind != Document::Kind::kInt || doc_.Int(value) < 0 ||
         doc_.Int(value) > kMaxCost) {
-      return Error(Offset(value), "a cost is a whole number from 0 to 2^53; what must never be "
-                                  "extracted is :unextractable");
+      return Error(Offset(value),
+                   "a cost is a whole number from 0 to 2^53; what must never be "
+                   "extracted is :unextractable");
     }
     options->cost = static_cast<double>(doc_.Int(value));
   }
@@ -108,8 +112,8 @@ bool Loader::Variants(uint32_t n, uint32_t first, SortId sort) {
       if (!SortName(Child(variant, i), &inputs.back())) return false;
     }
     if (inputs.size() > EGraph::kMaxArity) {
-      return Error(Offset(variant),
-                   "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
+      return Error(Offset(variant), "more than " + std::to_string(EGraph::kMaxArity) + " arguments",
+                   ErrorKind::kResourceBound);
     }
     ConstructorOptions options;
     if (!ConstructorOptionsFrom(variant, i, &options)) return false;
@@ -152,8 +156,10 @@ bool Loader::ConstructorCommand(uint32_t n) {
     return false;
   }
   if (!graph_.sort(output).is_equality) {
-    return Error(Offset(Child(n, 3)), "a constructor makes values of a declared sort, not of " +
-                                          graph_.sort(output).name);
+    return Error(
+        Offset(Child(n, 3)),
+        "a constructor makes values of a declared sort, not of " + graph_.sort(output).name,
+        ErrorKind::kSafety);
   }
   graph_.DeclareConstructor(name, inputs, output, options);
   return true;
@@ -217,7 +223,8 @@ std::optional<Merge> Loader::ReadMerge(uint32_t expr, SortId output) {
   }
   if (merged->sort != output) {
     Error(Offset(expr),
-          "expected " + graph_.sort(output).name + ", found " + graph_.sort(merged->sort).name);
+          "expected " + graph_.sort(output).name + ", found " + graph_.sort(merged->sort).name,
+          ErrorKind::kSafety);
     return std::nullopt;
   }
   // The slots of the steps: old, new, then one per call.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -14,7 +15,7 @@ namespace l3c::egraph {
 bool Loader::FileName(uint32_t n, std::filesystem::path* path) {
   if (doc_.node(n).kind != Document::Kind::kText) return Error(Offset(n), "expected a string");
   if (options_.directory.empty()) {
-    return Error(Offset(n), "this program may not read or write files");
+    return Error(Offset(n), "this program may not read or write files", ErrorKind::kEnvironment);
   }
   if (doc_.String(n).find('\0') != std::string::npos) {
     return Error(Offset(n), "the name of a file has no NUL in it");
@@ -23,11 +24,11 @@ bool Loader::FileName(uint32_t n, std::filesystem::path* path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(*path, error);
   if (std::filesystem::is_directory(status)) {
-    return Error(Offset(n), "'" + path->string() + "' is a folder");
+    return Error(Offset(n), "'" + path->string() + "' is a folder", ErrorKind::kEnvironment);
   }
   // Opening a pipe waits for somebody at its other end, who may never come.
   if (std::filesystem::is_fifo(status)) {
-    return Error(Offset(n), "'" + path->string() + "' is a pipe");
+    return Error(Offset(n), "'" + path->string() + "' is a pipe", ErrorKind::kEnvironment);
   }
   return true;
 }
@@ -40,11 +41,14 @@ bool Loader::ReadFile(uint32_t n, std::filesystem::path* path, std::string* text
   while (in.read(buffer, sizeof buffer) || in.gcount() > 0) {
     text->append(buffer, static_cast<size_t>(in.gcount()));
     if (text->size() > options_.max_bytes) {
-      return Error(Offset(n), "'" + path->string() + "' is larger than " +
-                                  std::to_string(options_.max_bytes) + " bytes");
+      return Error(Offset(n),
+                   "'" + path->string() + "' is larger than " + std::to_string(options_.max_bytes) +
+                       " bytes",
+                   ErrorKind::kResourceBound);
     }
   }
-  return in.eof() || Error(Offset(n), "cannot read '" + path->string() + "'");
+  return in.eof() ||
+         Error(Offset(n), "cannot read '" + path->string() + "'", ErrorKind::kEnvironment);
 }
 
 bool Loader::WriteFile(uint32_t n, const std::string& text, std::ios::openmode mode) {
@@ -52,7 +56,9 @@ bool Loader::WriteFile(uint32_t n, const std::string& text, std::ios::openmode m
   if (!FileName(n, &path) || !CountOutput(n, text.size())) return false;
   std::ofstream out(path, std::ios::binary | std::ios::out | mode);
   out << text;
-  return out.flush() ? true : Error(Offset(n), "cannot write '" + path.string() + "'");
+  return out.flush()
+             ? true
+             : Error(Offset(n), "cannot write '" + path.string() + "'", ErrorKind::kEnvironment);
 }
 
 bool Loader::IncludeCommand(uint32_t n) {
@@ -60,10 +66,12 @@ bool Loader::IncludeCommand(uint32_t n) {
   std::string text;
   if (!Takes(n, 1, 1) || !ReadFile(Child(n, 1), &path, &text)) return false;
   if (depth_ == kMaxIncludes) {
-    return Error(Offset(n), "files include each other deeper than " + std::to_string(kMaxIncludes));
+    return Error(Offset(n), "files include each other deeper than " + std::to_string(kMaxIncludes),
+                 ErrorKind::kResourceBound);
   }
   if (++included_ > kMaxIncluded) {
-    return Error(Offset(n), "more than " + std::to_string(kMaxIncluded) + " files are included");
+    return Error(Offset(n), "more than " + std::to_string(kMaxIncluded) + " files are included",
+                 ErrorKind::kResourceBound);
   }
   Loader inner(graph_, path.string(), options_);
   inner.depth_ = depth_ + 1;
@@ -85,6 +93,9 @@ bool Loader::IncludeCommand(uint32_t n) {
   result_.proof_steps += loaded.proof_steps;
   for (std::string& why : loaded.unproven_checks) result_.unproven_checks.push_back(std::move(why));
   result_.status = std::move(loaded.status);
+  if (!result_.status.ok && result_.status.included == nullptr) {
+    result_.status.included = std::make_shared<const std::string>(std::move(text));
+  }
   return result_.status.ok;
 }
 
@@ -114,7 +125,8 @@ bool Loader::InputCommand(uint32_t n) {
     return false;
   }
   if (FindInvalidUtf8(text) != std::string_view::npos) {
-    return Error(Offset(Child(n, 2)), "'" + path.string() + "' is not UTF-8");
+    return Error(Offset(Child(n, 2)), "'" + path.string() + "' is not UTF-8",
+                 ErrorKind::kEnvironment);
   }
   const Function& function = graph_.function(f);
   std::vector<SortId> columns = function.inputs;
@@ -122,7 +134,8 @@ bool Loader::InputCommand(uint32_t n) {
   for (SortId sort : columns) {
     if (sort != kI64 && sort != kF64 && sort != kString && sort != kUnit) {
       return Error(Offset(Child(n, 1)),
-                   "values of " + graph_.sort(sort).name + " cannot be read from a file");
+                   "values of " + graph_.sort(sort).name + " cannot be read from a file",
+                   ErrorKind::kSafety);
     }
   }
   size_t line_number = 0;
@@ -154,9 +167,10 @@ bool Loader::InputCommand(uint32_t n) {
     } else {
       graph_.Add(f, row);
     }
-    if (graph_.failure()) return Error(Offset(n), *graph_.failure());
+    if (graph_.failure()) return Error(Offset(n), *graph_.failure(), ErrorKind::kConsistency);
   }
-  return graph_.Rebuild() || Error(Offset(n), graph_.failure().value_or("the input failed"));
+  return graph_.Rebuild() ||
+         Error(Offset(n), graph_.failure().value_or("the input failed"), ErrorKind::kConsistency);
 }
 
 std::string_view Loader::Trimmed(std::string_view text) {
@@ -173,7 +187,9 @@ bool Loader::OutputCommand(uint32_t n) {
     if (!Evaluate(n, Child(n, i), &value)) return false;
     const std::optional<std::string> term =
         Terms().Text(value.sort, graph_.Canonical(value.sort, value.value), TermLimit(text.size()));
-    if (!term) return Error(Offset(Child(n, i)), "no term of finite cost to extract");
+    if (!term)
+      return Error(Offset(Child(n, i)), "no term of finite cost to extract",
+                   ErrorKind::kConsistency);
     text += *term + "\n";
   }
   return WriteFile(Child(n, 1), text, std::ios::app);

@@ -33,12 +33,16 @@ std::string OneLine(std::string_view text) {
 ProgramResult Loader::Load(std::string_view text) {
   graph_.set_max_pool_bytes(options_.budget.max_bytes);
   if (text.size() > options_.max_bytes) {
-    result_.status = {false, file_, 1, 1,
-                      "the text is larger than " + std::to_string(options_.max_bytes) + " bytes"};
+    result_.status = {false,
+                      file_,
+                      1,
+                      1,
+                      "the text is larger than " + std::to_string(options_.max_bytes) + " bytes",
+                      ErrorKind::kResourceBound};
     return std::move(result_);
   }
   if (!doc_.Read(text)) {
-    Error(doc_.error_offset(), doc_.error());
+    Error(doc_.error_offset(), doc_.error(), doc_.error_kind());
     return std::move(result_);
   }
   EnableProofsIfAsked();
@@ -52,9 +56,10 @@ ProgramResult Loader::Load(std::string_view text) {
   return std::move(result_);
 }
 
-bool Loader::Error(uint32_t offset, std::string message) {
+bool Loader::Error(uint32_t offset, std::string message, ErrorKind kind) {
   const Document::Position at = doc_.PositionOf(offset);
-  result_.status = {false, file_, at.line, at.column, std::move(message)};
+  result_.status = {false, file_,  at.line,           at.column, std::move(message),
+                    kind,  offset, doc_.EndOf(offset)};
   return false;
 }
 
@@ -143,7 +148,7 @@ bool Loader::NewName(uint32_t n, std::string_view* name) {
 bool Loader::NewSortName(uint32_t n, std::string_view* name) {
   if (!NewName(n, name)) return false;
   if (graph_.FindSort(*name).valid()) {
-    return Error(Offset(n), "sort " + Quoted(n) + " is declared already");
+    return Error(Offset(n), "sort " + Quoted(n) + " is declared already", ErrorKind::kSafety);
   }
   return true;
 }
@@ -153,10 +158,10 @@ bool Loader::NewFunctionName(uint32_t n, std::string_view* name) {
   // `select` is a primitive of ours alone; a program may have its own.
   const bool primitive = !graph_.FindPrimitives(*name).empty() && *name != "select";
   if (graph_.FindFunction(*name).valid() || primitive || *name == "=") {
-    return Error(Offset(n), Quoted(n) + " is declared already");
+    return Error(Offset(n), Quoted(n) + " is declared already", ErrorKind::kSafety);
   }
   if (graph_.FindGlobal(*name) != nullptr) {
-    return Error(Offset(n), Quoted(n) + " is the name of a global");
+    return Error(Offset(n), Quoted(n) + " is the name of a global", ErrorKind::kSafety);
   }
   return true;
 }
@@ -167,13 +172,14 @@ bool Loader::SortName(uint32_t n, SortId* sort) {
   if (sort->valid()) return true;
   Suggestion suggestion(doc_.Text(n));
   for (uint32_t s = 0; s < graph_.sort_count(); ++s) suggestion.Offer(graph_.sort(SortId{s}).name);
-  return Error(Offset(n), "unknown sort " + Quoted(n) + suggestion.Text());
+  return Error(Offset(n), "unknown sort " + Quoted(n) + suggestion.Text(), ErrorKind::kSafety);
 }
 
 bool Loader::SortList(uint32_t n, std::vector<SortId>* sorts) {
   if (!doc_.IsList(n)) return Error(Offset(n), "expected a list of sorts");
   if (Count(n) > EGraph::kMaxArity) {
-    return Error(Offset(n), "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
+    return Error(Offset(n), "more than " + std::to_string(EGraph::kMaxArity) + " arguments",
+                 ErrorKind::kResourceBound);
   }
   sorts->resize(Count(n));
   for (uint32_t i = 0; i < Count(n); ++i) {

@@ -40,8 +40,8 @@ class Loader {
 
  private:
   using Node = Document::Node;
-  bool Error(uint32_t offset, std::string message);
-  bool Error(const CompileError& error) { return Error(error.offset, error.message); }
+  bool Error(uint32_t offset, std::string message, ErrorKind kind = ErrorKind::kSyntax);
+  bool Error(const CompileError& error) { return Error(error.offset, error.message, error.kind); }
   uint32_t Offset(uint32_t n) const { return doc_.node(n).begin; }
   uint32_t Count(uint32_t n) const { return doc_.node(n).child_count; }
   uint32_t Child(uint32_t n, uint32_t i) const { return doc_.child(n, i); }

@@ -138,7 +138,8 @@ std::optional<Compiler::Typed> Compiler::ActionPrimitive(uint32_t expr, SortId w
     return std::nullopt;
   }
   if (given > EGraph::kMaxArity) {
-    Error(list.begin, "more than " + std::to_string(EGraph::kMaxArity) + " arguments");
+    Error(list.begin, "more than " + std::to_string(EGraph::kMaxArity) + " arguments",
+          ErrorKind::kResourceBound);
     return std::nullopt;
   }
   // What the arguments can be settles the overload, or else what the result must be.

@@ -59,7 +59,8 @@ Value Loader::Leader(SortId sort, Value value) const {
 bool Loader::CountOutput(uint32_t n, size_t bytes) {
   if (bytes > OutputLeft()) {
     return Error(Offset(n),
-                 "the program prints more than " + std::to_string(options_.max_output) + " bytes");
+                 "the program prints more than " + std::to_string(options_.max_output) + " bytes",
+                 ErrorKind::kResourceBound);
   }
   output_ += bytes;
   return true;
@@ -82,7 +83,7 @@ bool Loader::ExtractCommand(uint32_t n) {
   value.value = Leader(value.sort, graph_.Canonical(value.sort, value.value));
   if (graph_.sort(value.sort).is_equality) result_.extracted.push_back(value.value);
   const std::optional<uint64_t> cost = Terms().Cost(value.sort, value.value);
-  if (!cost) return Error(Offset(n), "no term of finite cost to extract");
+  if (!cost) return Error(Offset(n), "no term of finite cost to extract", ErrorKind::kConsistency);
   Printed printed;
   if (const int64_t variants = graph_.AsI64(count.value); variants != 0) {
     printed.kind = Printed::Kind::kVariants;
@@ -107,7 +108,7 @@ bool Loader::FunctionName(uint32_t n, FunctionId* f) {
   if (f->valid()) return true;
   Suggestion suggestion(doc_.Text(n));
   OfferFunctions(&suggestion);
-  return Error(Offset(n), "unknown function " + Quoted(n) + suggestion.Text());
+  return Error(Offset(n), "unknown function " + Quoted(n) + suggestion.Text(), ErrorKind::kSafety);
 }
 
 bool Loader::PrintSizeCommand(uint32_t n) {

@@ -24,11 +24,12 @@ void Loader::EnableProofsIfAsked() {
 // A proof of the first match of the query, checked.
 std::optional<Proof> Loader::ProveQuery(uint32_t n, const Query& query) {
   if (graph_.proof_log() == nullptr) {
-    Error(Offset(n), "nothing has been written down for proofs; run with --proofs");
+    Error(Offset(n), "nothing has been written down for proofs; run with --proofs",
+          ErrorKind::kConsistency);
     return std::nullopt;
   }
   if (!graph_.Rebuild()) {
-    Error(Offset(n), *graph_.failure());
+    Error(Offset(n), *graph_.failure(), ErrorKind::kConsistency);
     return std::nullopt;
   }
   const TimeLimit limit(TimeKind::kWall, options_.budget.max_seconds);
@@ -36,26 +37,30 @@ std::optional<Proof> Loader::ProveQuery(uint32_t n, const Query& query) {
   nearest.SeeSubsumed(true);
   const PartialMatch match = nearest.Find(query);
   if (!match.complete && limit.Passed()) {
-    Error(Offset(n), "the time limit passed before a match was found");
+    Error(Offset(n), "the time limit passed before a match was found", ErrorKind::kResourceBound);
     return std::nullopt;
   }
   if (!match.complete) {
-    Error(Offset(n), match.searched_all ? "no match for " + Quoted(n)
-                                        : "no match for " + Quoted(n) + " among the first " +
-                                              std::to_string(kMaxProveRows) + " rows");
+    Error(Offset(n),
+          match.searched_all ? "no match for " + Quoted(n)
+                             : "no match for " + Quoted(n) + " among the first " +
+                                   std::to_string(kMaxProveRows) + " rows",
+          match.searched_all ? ErrorKind::kConsistency : ErrorKind::kResourceBound);
     return std::nullopt;
   }
   Explainer explainer(graph_, limit);
   std::optional<Proof> proof = explainer.ExplainMatch(query, match.slots);
   if (!proof) {
-    Error(Offset(n), "it holds, but there is no proof of it: " + explainer.gap());
+    Error(Offset(n), "it holds, but there is no proof of it: " + explainer.gap(),
+          ErrorKind::kConsistency);
     return std::nullopt;
   }
   // A query of primitives alone has no steps to check.
   if (proof->goals.empty()) return proof;
   if (const std::optional<std::string> wrong = ProofChecker(graph_, limit).Check(*proof)) {
     Error(Offset(n),
-          (limit.Passed() ? "the proof was not checked: " : "the proof was refused: ") + *wrong);
+          (limit.Passed() ? "the proof was not checked: " : "the proof was refused: ") + *wrong,
+          ErrorKind::kConsistency);
     return std::nullopt;
   }
   return proof;
@@ -111,7 +116,7 @@ bool Loader::WhyNotCommand(uint32_t n) {
     return false;
   }
   if (a.sort != b.sort || !graph_.sort(a.sort).is_equality) {
-    return Error(Offset(n), "expected two terms of one declared sort");
+    return Error(Offset(n), "expected two terms of one declared sort", ErrorKind::kSafety);
   }
   const WhyNot why_not = ExplainWhyNot(graph_, a.value, b.value, options_.budget.max_seconds);
   Printed printed;

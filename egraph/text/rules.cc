@@ -11,7 +11,8 @@ bool Loader::RulesetCommand(uint32_t n) {
   std::string_view name;
   if (!Takes(n, 1, 1) || !NewName(Child(n, 1), &name)) return false;
   if (graph_.FindRuleset(name).valid()) {
-    return Error(Offset(Child(n, 1)), "ruleset " + Quoted(Child(n, 1)) + " is declared already");
+    return Error(Offset(Child(n, 1)), "ruleset " + Quoted(Child(n, 1)) + " is declared already",
+                 ErrorKind::kSafety);
   }
   graph_.DeclareRuleset(name);
   return true;
@@ -22,7 +23,8 @@ bool Loader::CombinedRulesetCommand(uint32_t n) {
   if (Count(n) < 2) return Error(Offset(n), "expected the name of a ruleset");
   if (!NewName(Child(n, 1), &name)) return false;
   if (graph_.FindRuleset(name).valid()) {
-    return Error(Offset(Child(n, 1)), "ruleset " + Quoted(Child(n, 1)) + " is declared already");
+    return Error(Offset(Child(n, 1)), "ruleset " + Quoted(Child(n, 1)) + " is declared already",
+                 ErrorKind::kSafety);
   }
   std::vector<RulesetId> members;
   for (uint32_t i = 2; i < Count(n); ++i) {
@@ -59,7 +61,8 @@ bool Loader::ReadRuleOptions(uint32_t n, uint32_t i, bool rewrite, RuleOptions* 
       if (!ruleset) return false;
       options->ruleset = *ruleset;
       if (graph_.IsCombined(options->ruleset)) {
-        return Error(Offset(value), "a combined ruleset has no rules of its own");
+        return Error(Offset(value), "a combined ruleset has no rules of its own",
+                     ErrorKind::kSafety);
       }
     } else if (name == ":name") {
       if (!OptionValue(n, &i, &value)) return false;

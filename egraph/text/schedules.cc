@@ -10,7 +10,7 @@ namespace l3c::egraph {
 bool Loader::FinishRun(uint32_t n, const Schedule& schedule) {
   result_.reports.push_back(RunSchedule(graph_, schedule, options_.budget));
   if (result_.reports.back().stop != StopReason::kFailed) return true;
-  return Error(Offset(n), graph_.failure().value_or("the run failed"));
+  return Error(Offset(n), graph_.failure().value_or("the run failed"), ErrorKind::kConsistency);
 }
 
 bool Loader::ReadQuery(uint32_t n, uint32_t first, Query* query) {
@@ -57,8 +57,10 @@ std::optional<Schedule> Loader::ReadRunWith(uint32_t n) {
   }
   const SchedulerId scheduler = graph_.FindScheduler(doc_.Text(Child(n, 1)));
   if (!scheduler.valid()) {
-    Error(Offset(Child(n, 1)), "unknown scheduler " + Quoted(Child(n, 1)) +
-                                   "; (let-scheduler NAME (back-off)) makes one");
+    Error(
+        Offset(Child(n, 1)),
+        "unknown scheduler " + Quoted(Child(n, 1)) + "; (let-scheduler NAME (back-off)) makes one",
+        ErrorKind::kSafety);
     return std::nullopt;
   }
   return ReadRun(n, scheduler, 2);
@@ -83,8 +85,8 @@ bool Loader::LetSchedulerCommand(uint32_t n) {
     const int64_t least = text == ":match-limit" ? 1 : 0;
     if (i + 1 == Count(kind) || doc_.node(Child(kind, i + 1)).kind != Document::Kind::kInt ||
         doc_.Int(Child(kind, i + 1)) < least) {
-      return Error(Offset(option), "a count from " + std::to_string(least) + " on must follow " +
-                                       Quoted(option));
+      return Error(Offset(option),
+                   "a count from " + std::to_string(least) + " on must follow " + Quoted(option));
     }
     (text == ":match-limit" ? options.match_limit : options.ban_length) =
         static_cast<uint64_t>(doc_.Int(Child(kind, i + 1)));
@@ -102,7 +104,7 @@ std::optional<RulesetId> Loader::ReadRuleset(uint32_t n) {
   for (uint32_t r = 0; r < graph_.ruleset_count(); ++r) {
     suggestion.Offer(graph_.ruleset_name(RulesetId{r}));
   }
-  Error(Offset(n), "unknown ruleset " + Quoted(n) + suggestion.Text());
+  Error(Offset(n), "unknown ruleset " + Quoted(n) + suggestion.Text(), ErrorKind::kSafety);
   return std::nullopt;
 }
 
@@ -134,9 +136,8 @@ std::optional<Schedule> Loader::ReadSchedule(uint32_t n) {
     times = static_cast<uint64_t>(doc_.Int(Child(n, 1)));
     first = 2;
   } else if (head != "saturate" && head != "seq") {
-    Error(Offset(n),
-          "unknown schedule " + Quoted(Child(n, 0)) +
-              "; run, run-with, let-scheduler, repeat, saturate and seq are known");
+    Error(Offset(n), "unknown schedule " + Quoted(Child(n, 0)) +
+                         "; run, run-with, let-scheduler, repeat, saturate and seq are known");
     return std::nullopt;
   }
   std::vector<Schedule> parts;

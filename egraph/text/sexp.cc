@@ -25,7 +25,8 @@ bool LooksNumeric(std::string_view token) {
 
 }  // namespace
 
-bool Document::Error(size_t offset, std::string message) {
+bool Document::Error(size_t offset, std::string message, ErrorKind kind) {
+  error_kind_ = kind;
   error_offset_ = static_cast<uint32_t>(offset);
   error_ = std::move(message);
   return false;
@@ -35,6 +36,18 @@ uint32_t Document::ContinuationsBefore(uint32_t offset) const {
   const std::string_view part = text_.substr(size_t{offset} / kBlock * kBlock, offset % kBlock);
   return continuations_[offset / kBlock] +
          static_cast<uint32_t>(std::count_if(part.begin(), part.end(), ContinuesCharacter));
+}
+
+uint32_t Document::EndOf(uint32_t offset) const {
+  if (offset >= text_.size()) return static_cast<uint32_t>(text_.size());
+  size_t end = offset + 1;
+  if (text_[offset] == '"') {
+    while (end < text_.size() && text_[end] != '"') end += text_[end] == '\\' ? 2 : 1;
+    ++end;
+  } else if (text_[offset] != '(' && text_[offset] != ')') {
+    end = text_.find_first_of(" \t\r\n()\";", end);
+  }
+  return static_cast<uint32_t>(std::min(end, text_.size()));
 }
 
 Document::Position Document::PositionOf(uint32_t offset) const {
@@ -153,7 +166,8 @@ bool Document::Read(std::string_view text) {
     }
     if (c == '(') {
       if (open.size() == kMaxDepth) {
-        return Error(at, "parentheses nested deeper than " + std::to_string(kMaxDepth));
+        return Error(at, "parentheses nested deeper than " + std::to_string(kMaxDepth),
+                     ErrorKind::kResourceBound);
       }
       open.push_back(static_cast<uint32_t>(nodes_.size()));
       pending_begin.push_back(pending.size());

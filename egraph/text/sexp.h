@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "egraph/error_kind.h"
+
 namespace l3c::egraph {
 
 class Document {
@@ -32,6 +34,7 @@ class Document {
   // Reads all of `text`, which must outlive the document. False on an error; see error().
   bool Read(std::string_view text);
   const std::string& error() const { return error_; }
+  ErrorKind error_kind() const { return error_kind_; }
   uint32_t error_offset() const { return error_offset_; }
 
   const std::vector<uint32_t>& top_level() const { return top_level_; }
@@ -48,9 +51,11 @@ class Document {
   bool IsList(uint32_t n) const { return nodes_[n].kind == Kind::kList; }
   bool IsSymbol(uint32_t n) const { return nodes_[n].kind == Kind::kSymbol; }
   Position PositionOf(uint32_t offset) const;
+  // Where the word, string or parenthesis that begins at `offset` ends.
+  uint32_t EndOf(uint32_t offset) const;
 
  private:
-  bool Error(size_t offset, std::string message);
+  bool Error(size_t offset, std::string message, ErrorKind kind = ErrorKind::kSyntax);
   bool ReadString(size_t& at);
   bool ReadToken(size_t& at);
 
@@ -68,6 +73,7 @@ class Document {
   uint32_t ContinuationsBefore(uint32_t offset) const;
   std::vector<uint32_t> continuations_;
   std::string error_;
+  ErrorKind error_kind_ = ErrorKind::kSyntax;
   uint32_t error_offset_ = 0;
 };
 

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "layers/l0/control_text.h"
+#include "layers/l0/kernel_file.h"
 #include "layers/l0/kernel_text.h"
+#include "layers/support/escape_hatch.h"
 #include "layers/support/lexer.h"
 #include "layers/support/units.h"
 
@@ -383,7 +387,7 @@ class PlanParser : public ParserBase {
     if (word == "samplers") return ParseRows([this] { return ParseSampler(); });
     if (word == "streams") return ParseRows([this] { return ParseStream(); });
     if (word == "tokens") return ParseRows([this] { return ParseToken(); });
-    if (word == "kernel") return ParseKernelDeclaration();
+    if (word == "kernel" || support::AtEscapeHatch(*this)) return ParseKernelDeclaration();
     if (word == "sequence") return ParseSequence();
     if (word == "metrics") return ParseRows([this] { return ParseMetric(); });
     if (word == "phases") return ParseRows([this] { return ParsePhase(); });
@@ -698,8 +702,24 @@ class PlanParser : public ParserBase {
   }
 
   void ParseKernelDeclaration() {
+    std::optional<support::EscapeHatch> hatch;
+    if (support::AtEscapeHatch(*this)) {
+      // What stands above L0 may name this layer, and so may L0 itself.
+      hatch = support::ParseEscapeHatch(*this, "l1");
+      if (!hatch) return SkipToDeclaration(kDeclarations);
+      if (!AtWord("kernel")) {
+        ErrorExpected("a kernel after its annotation");
+        return SkipToDeclaration(kDeclarations);
+      }
+    }
     auto kernel = ParseKernel(*this);
     if (!kernel) return;
+    if (hatch) {
+      const std::string folder = std::filesystem::path(source().name()).parent_path().string();
+      // What is declared keeps its name, so that one fault is one error.
+      auto own = KernelFromFile(*hatch, *kernel, folder, diagnostics());
+      if (own) kernel = std::move(own);
+    }
     if (kernels_.Add(*this, {kernel->name, kernel->span})) {
       plan_.kernels.push_back(*std::move(kernel));
     }

@@ -132,6 +132,67 @@ class Lowering {
     return false;
   }
 
+  // `#[l1::on(NODE)]`: of a data declaration or a field, where it lies; of a model or a layer, where
+  // it is computed. A step is one tensor graph, so all of a method's layers lie on one node.
+  bool PlaceOn(const std::string& where, const support::EscapeHatch& hatch) {
+    const std::string what = "'" + support::PrintEscapeHatch(hatch) + "' on " + where;
+    const bool data = module_.spec.FindData(where.substr(0, where.find('.'))) != nullptr;
+    const NodeKind kind = data ? NodeKind::kStorage : NodeKind::kCompute;
+    std::vector<std::string> names;
+    for (const SystemNode& node : options_.system.nodes) {
+      if (node.kind == kind) names.push_back(node.name);
+    }
+    if (std::find(names.begin(), names.end(), hatch.args) == names.end()) {
+      std::string list;
+      for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
+      return Fail(what + ": the system has no " + (data ? "storage" : "compute") + " node '" +
+                      hatch.args + "'",
+                  list.empty() ? "describe one in the system file" : "it has " + list, hatch.span);
+    }
+    std::optional<Pin>& pin = data ? data_pin_ : model_pin_;
+    if (pin && pin->node != hatch.args) {
+      return Fail(what + " disagrees with '" + pin->node + "' on " + pin->where,
+                  data ? "one data declaration lies on one node"
+                       : "the layers of a step are one tensor graph: name one node, or write the "
+                         "placement as an l1 file",
+                  hatch.span);
+    }
+    pin = Pin{hatch.args, where, hatch.span};
+    return true;
+  }
+
+  // The search, held to what annotations ask for.
+  bool PlaceWithPins(const StepDemand& demand) {
+    search::LoweringOptions search = options_.search;
+    constexpr char kModel[] = "l1/node.forward_backward";
+    if (model_pin_) {
+      const auto [forced, fresh] = search.forced.try_emplace(kModel, model_pin_->node);
+      if (!fresh && forced->second != model_pin_->node) {
+        return Fail("--force " + std::string(kModel) + "=" + forced->second +
+                        " disagrees with the annotation on " + model_pin_->where,
+                    "leave out one of the two", model_pin_->span);
+      }
+    }
+    PlacementResult placed =
+        Place(options_.system, demand, options_.isas, options_.pipeline_depth, search);
+    result_.explanation = std::move(placed.explanation);
+    result_.failure = std::move(placed.failure);
+    if (!placed.placement) {
+      auto* none = std::get_if<search::NoCandidates>(&*result_.failure);
+      if (none != nullptr && model_pin_) none->where = model_pin_->span;
+      return false;
+    }
+    place_ = *placed.placement;
+    const std::string& storage = options_.system.nodes[place_.storage].name;
+    if (data_pin_ && data_pin_->node != storage) {
+      return Fail("the data of " + data_pin_->where + " lie on " + storage + ", not on '" +
+                      data_pin_->node + "'",
+                  "the first storage node of the system holds the data: put it first",
+                  data_pin_->span);
+    }
+    return true;
+  }
+
   // Expands the method into graphs and measures their work.
   bool Prepare() {
     result_.explanation.lowering = "l2->l1";
@@ -144,6 +205,10 @@ class Lowering {
       for (const auto& [where, list] : *hints) {
         for (const support::EscapeHatch& hatch : list) {
           if (hatch.layer == "l2") continue;
+          if (hatch.layer == "l1" && hatch.directive == "on") {
+            if (!PlaceOn(where, hatch)) return false;
+            continue;
+          }
           // Dropping it would break its promise.
           return Fail("'" + support::PrintEscapeHatch(hatch) + "' on " + where +
                           " asks for what this lowering cannot do",
@@ -427,12 +492,7 @@ class Lowering {
         demand.state_bytes += static_cast<double>(ByteSize(field.dtype, field.shape));
       }
     }
-    PlacementResult placed =
-        Place(options_.system, demand, options_.isas, options_.pipeline_depth, options_.search);
-    result_.explanation = std::move(placed.explanation);
-    result_.failure = std::move(placed.failure);
-    if (!placed.placement) return false;
-    place_ = *placed.placement;
+    if (!PlaceWithPins(demand)) return false;
     if (!result_.explanation.decisions.empty()) cost_ = result_.explanation.decisions[0].cost;
     return true;
   }
@@ -780,6 +840,12 @@ class Lowering {
   std::vector<Compute> train_;         // by turn
   Compute eval_;
   Placement place_;
+  // What an annotation asks for.
+  struct Pin {
+    std::string node, where;
+    Span span;
+  };
+  std::optional<Pin> data_pin_, model_pin_;
   Program program_;
 };
 

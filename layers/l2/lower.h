@@ -36,7 +36,7 @@ struct LowerConstraints {
 // follow take the first one's sample and phases. A goal of pareto becomes the point that is picked.
 //
 // Annotations of the model that are taken: #[l2::sample(FORM)], #[l2::update(FORM)],
-// #[l2::backward(FORM)].
+// #[l2::backward(FORM)]; before a term of a loss, #[l2::loss(FORM)].
 search::LoweringResult<Module> LowerToL2(const l3::Module& spec,
                                          const LowerConstraints& constraints,
                                          const search::LoweringOptions& options);

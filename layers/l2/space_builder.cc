@@ -250,6 +250,25 @@ class SpaceBuilder {
     for (const ObjectiveTerm& term : space_.objective.terms) {
       if (!term.has_loss) continue;
       std::vector<size_t> fitting;
+      if (const support::EscapeHatch* hatch = LossHint(term)) {
+        std::optional<SearchFailure> failure;
+        const std::optional<Form> form = FormOf(*hatch, Family::kLoss, failure);
+        if (!form) return failure;
+        if (!FindLoss(form->name)->accepts(term.target_kind)) {
+          return None(PrintForm(*form, Family::kLoss) + " does not compare " +
+                          l3::PrintRef(term.predicted) + " with " + l3::PrintRef(term.target),
+                      "the losses of docs/l2.md say what they compare", hatch->span);
+        }
+        FormPrior fixed;
+        fixed.label = PrintForm(*form, Family::kLoss);
+        fixed.form = *form;
+        space_.priors.losses.push_back(std::move(fixed));
+        space_.fitting_losses.push_back({space_.priors.losses.size() - 1});
+        space_.loss_terms.push_back(term.choice);
+        explanation_.pruned.push_back({"other losses of " + term.choice,
+                                       support::PrintEscapeHatch(*hatch), 0});
+        continue;
+      }
       for (size_t l = 0; l < space_.priors.losses.size(); ++l) {
         const auto& form = space_.priors.losses[l].form;
         if (form && FindLoss(form->name)->accepts(term.target_kind)) fitting.push_back(l);
@@ -263,6 +282,36 @@ class SpaceBuilder {
       space_.loss_terms.push_back(term.choice);
     }
     return std::nullopt;
+  }
+
+  // The annotation of a term's loss, or null.
+  const support::EscapeHatch* LossHint(const ObjectiveTerm& term) const {
+    for (const l3::Loss& loss : space_.spec->losses) {
+      if (loss.FindTerm(term.term->name) != term.term) continue;
+      const auto it = space_.spec->hints.find(loss.name + "." + term.term->name);
+      if (it == space_.spec->hints.end()) continue;
+      for (const support::EscapeHatch& hatch : it->second) {
+        if (hatch.layer == "l2" && hatch.directive == "loss") return &hatch;
+      }
+    }
+    return nullptr;
+  }
+
+  // What the annotation says, as this layer reads it; else `failure`, which points at it.
+  std::optional<Form> FormOf(const support::EscapeHatch& hatch, Family family,
+                             std::optional<SearchFailure>& failure) const {
+    const support::SourceFile text("annotation", hatch.args);
+    support::Diagnostics diagnostics(&text);
+    support::ParserBase parser(text, diagnostics);
+    std::optional<Form> form = ParseForm(parser, family);
+    if (form && !parser.AtEnd()) parser.ErrorExpected("the end of the annotation");
+    if (diagnostics.has_errors()) {
+      const support::Diagnostic& first = diagnostics.all().front();
+      failure = None(first.message, first.fix.empty() ? first.label : first.fix, hatch.span);
+      return std::nullopt;
+    }
+    form->span = {};
+    return form;
   }
 
   // A form given by an annotation instead of the search.
@@ -279,16 +328,9 @@ class SpaceBuilder {
         return None("the annotation l2::" + hatch.directive + " is not supported yet",
                     "supported: l2::sample, l2::update, l2::backward", hatch.span);
       }
-      const support::SourceFile text("annotation", hatch.args);
-      support::Diagnostics diagnostics(&text);
-      support::ParserBase parser(text, diagnostics);
-      auto form = ParseForm(parser, family->second);
-      if (form && !parser.AtEnd()) parser.ErrorExpected("the end of the annotation");
-      if (diagnostics.has_errors()) {
-        const support::Diagnostic& first = diagnostics.all().front();
-        return None(first.message, first.fix.empty() ? first.label : first.fix, hatch.span);
-      }
-      form->span = {};
+      std::optional<SearchFailure> failure;
+      std::optional<Form> form = FormOf(hatch, family->second, failure);
+      if (!form) return failure;
       Fix(family->second, std::move(*form));
       explanation_.pruned.push_back(
           {"other ways to " + hatch.directive, support::PrintEscapeHatch(hatch), 0});

@@ -170,10 +170,11 @@ class BadInput(L3cTest):
         events, err = self.lines("egraph", "run", program)
         self.assertEqual(["sizes", "diagnostic", "done"], [e["event"] for e in events])
         self.assertEqual((3, 5), (events[1]["line"], events[1]["column"]))
-        self.assertIn(f"{program}:3:5: error: {events[1]['message']}", err)
+        self.assertIn(f"{program}:3:5: error[safety]: {events[1]['message']}", err)
         self.assertEqual(2, len(self.lines("egraph", "run", self.dir / "none.egg")[0]))
         graph = self.write("bad.json", "{")
-        self.assertIn("parse error", self.lines("egraph", "extract", graph)[0][0]["message"])
+        error = self.lines("egraph", "extract", graph)[0][0]
+        self.assertEqual(("syntax", 1), (error["kind"], error["line"]))
         graph = self.write("good.json", json.dumps(
             {"nodes": {"a": {"op": "f", "children": [], "eclass": "A", "cost": 1}}, "root_eclasses": ["A"]}))
         events, _ = self.lines("egraph", "extract", graph, code=0)

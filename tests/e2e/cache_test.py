@@ -67,6 +67,37 @@ class Cache(L3cTest):
             self.assertEqual(set(), self.reused(*option)[0], option)
             self.assertEqual(self.plan("--no-cache", *option).out, self.plan(*option).out, option)
 
+    def kernels(self, out, program=PHASES):
+        """A run: its end, and how many kernels it reused and made."""
+        result = self.l3c("run", program, "--synthetic", "--explain", "--json", "-o", self.dir / out)
+        line = re.search(r"^cache, kernel: reused (.*); made (.*)$", result.err, re.MULTILINE)
+
+        def count(text):
+            listed, _, more = text.partition(" and ")
+            return 0 if text == "nothing" else len(listed.split(", ")) + int(more.removesuffix(" more") or 0)
+
+        return result.done["weights_sha256"], count(line.group(1)), count(line.group(2))
+
+    def test_kernels_are_kept(self):
+        off = self.run_json(PHASES, "--synthetic", "--no-cache", "-o", self.dir / "off")["weights_sha256"]
+        cold, reused, made = self.kernels("cold")
+        self.assertEqual((off, 0), (cold, reused))
+        self.assertGreater(made, 20)
+        self.assertEqual((off, made, 0), self.kernels("warm"))
+        # Another rate of the last phase: its constant is in a few kernels.
+        changed = self.write("changed.l2", PHASES.read_text().replace("sgd(lr: 1e-3)", "sgd(lr: 2e-3)"))
+        bits, reused, remade = self.kernels("changed", changed)
+        self.assertNotEqual(off, bits)
+        self.assertGreater(reused, 4 * remade)
+        self.assertGreater(remade, 0)
+        self.assertEqual(self.run_json(changed, "--synthetic", "--no-cache", "-o", self.dir / "changed-off")
+                         ["weights_sha256"], bits)
+        for entry in self.entries():
+            data = bytearray(entry.read_bytes())
+            data[len(data) // 2] ^= 1
+            entry.write_bytes(data)
+        self.assertEqual((off, 0, made), self.kernels("damaged"))
+
     def test_damage_counts_for_nothing(self):
         whole = self.plan().out
         entries = self.entries()

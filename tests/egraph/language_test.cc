@@ -146,6 +146,19 @@ TEST(Language, RulesThatReadFunctionsInActions) {
             "t.egg:1:39: error: :naive and :unsafe-seminaive exclude each other");
 }
 
+// egglog 13.2 calls it here for every match after the first 128.
+TEST(Language, AMergeIsNotCalledForEqualNewTermsHoweverManyMatchesMakeThem) {
+  for (const int facts : {2, 128, 129, 300}) {
+    std::string text = R"(
+      (datatype T (A i64) (M T T))
+      (function f () T :merge (M old new))
+      (relation go (i64))
+      (rule ((go x)) ((set (f) (A 1)))))";
+    for (int i = 0; i < facts; ++i) text += "(go " + std::to_string(i) + ")";
+    EXPECT_EQ(Output(text + "(run 1) (print-size M) (extract (f))"), "0\n(A 1)\n") << facts;
+  }
+}
+
 TEST(Language, MergesThatAddTerms) {
   EXPECT_EQ(Output(R"(
     (datatype T (N i64) (Both T T))

@@ -296,6 +296,36 @@ TEST(Program, ErrorsHaveTheirPlace) {
   for (const auto& [text, expected] : cases) EXPECT_EQ(Outcome(text), expected) << text;
 }
 
+TEST(Program, ErrorsHaveAKindAndMarkAWord) {
+  struct Case {
+    std::string text;
+    ErrorKind kind;
+    std::string marked;
+  };
+  const Case cases[] = {
+      {"(foo)", ErrorKind::kSyntax, "("},
+      {"(sort A)\n(sort A)", ErrorKind::kSafety, "A"},
+      {"(relation r (i64 Strin))", ErrorKind::kSafety, "Strin"},
+      {"(relation r (i64))\n(rule ((r x)) ((r y)))", ErrorKind::kSafety, "y"},
+      {"(relation r (i64))\n(r \"a b\")", ErrorKind::kSafety, "\"a b\""},
+      {"(let s \"abc", ErrorKind::kSyntax, "\"abc"},
+      {"(sort A) )", ErrorKind::kSyntax, ")"},
+      {"(check (= 1 2))", ErrorKind::kConsistency, "("},
+      {"(panic \"stop\")", ErrorKind::kConsistency, "("},
+      {"(pop)", ErrorKind::kConsistency, "("},
+      {"(include \"none.egg\")", ErrorKind::kEnvironment, "\"none.egg\""},
+      {std::string(2000, '('), ErrorKind::kResourceBound, "("},
+      {"(push 100001)", ErrorKind::kResourceBound, "("},
+  };
+  for (const Case& c : cases) {
+    EGraph graph;
+    const ProgramStatus status = LoadProgram(graph, c.text, "t.egg").status;
+    EXPECT_EQ(ErrorKindName(status.kind), ErrorKindName(c.kind)) << status.ToString();
+    EXPECT_EQ(c.text.substr(status.begin, status.end - status.begin), c.marked) << c.text;
+    EXPECT_EQ(status.included, nullptr);
+  }
+}
+
 TEST(Program, HostileInputIsRefused) {
   // Larger than any program.
   EXPECT_EQ(Outcome(std::string(10 << 20, 'x')),

@@ -197,7 +197,13 @@ TEST(UnionFind, PopBringsBackParentsAndRoots) {
     return all;
   };
   for (int round = 0; round < 300; ++round) {
-    for (int i = 0; i < 20; ++i) classes.Add();
+    if (round % 3 == 0) {
+      const auto first = static_cast<uint32_t>(classes.size());
+      EXPECT_EQ(classes.AddMany(20 + round), first);
+      for (uint32_t id = first; id < classes.size(); ++id) EXPECT_TRUE(classes.IsRoot(id));
+    } else {
+      for (int i = 0; i < 20; ++i) classes.Add();
+    }
     for (int i = 0; i < 8; ++i) {
       const uint32_t a = classes.Find(random() % classes.size());
       const uint32_t b = classes.Find(random() % classes.size());
@@ -217,6 +223,30 @@ TEST(UnionFind, PopBringsBackParentsAndRoots) {
       saved.pop_back();
     }
   }
+}
+
+TEST(Table, ExpectedRowsGetTheirSlotsAtOnce) {
+  Table table(1), expecting(1);
+  uint32_t next = 0;
+  const auto add = [&](Table& t, uint32_t rows) {
+    for (uint32_t i = 0; i < rows; ++i, ++next) t.Append(&next, next, RuleId{1}, false);
+  };
+  add(table, 1000);
+  next = 0;
+  add(expecting, 1000);
+  EXPECT_EQ(table.Bytes(), expecting.Bytes());
+  // What is expected takes nothing before slots have to grow, and is told beforehand.
+  expecting.Expect(1'000'000);
+  EXPECT_EQ(table.Bytes(), expecting.Bytes());
+  const size_t told = expecting.BytesWith(1000);
+  add(expecting, 1000);
+  EXPECT_LE(expecting.Bytes(), told);
+  next = 1000;
+  add(table, 1000);
+  EXPECT_GT(expecting.Bytes(), table.Bytes());
+  // Four times what 2000 rows need, no more.
+  EXPECT_EQ(expecting.Bytes() - table.Bytes(), 3 * 4096 * 2 * sizeof(uint32_t));
+  for (uint32_t key = 0; key < next; ++key) ASSERT_EQ(table.Find(&key), expecting.Find(&key));
 }
 
 }  // namespace

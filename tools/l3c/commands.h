@@ -10,6 +10,8 @@ int Optimize(const Options& options);
 int Lower(const Options& options);
 int Run(const Options& options);
 int Eval(const Options& options);
+int Build(const Options& options);
+int Emit(const Options& options);
 int EGraphRun(const Options& options);
 int EGraphExtract(const Options& options);
 int Rules(const Options& options);

@@ -287,14 +287,18 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   for (const l3::Data& data : module.spec.data) {
     lowering.data[data.name] = {"data/" + data.name, {{"train", kAssumedTrainRows}}};
   }
-  const auto placed = l1::Lower(module, lowering);
+  // What is asked of the nodes of another system is nothing to this one.
+  l2::Module unplaced = module;
+  unplaced.spec.hints.clear();
+  for (l2::Methods& methods : unplaced.methods) methods.hints.clear();
+  const auto placed = l1::Lower(unplaced, lowering);
   if (!placed.ok()) return std::nullopt;
   l0::lower::LowerOptions planning;
   planning.search.mode = search::Mode::kGreedy;
   planning.search.rules = rules_;
   planning.numerics = *egraph::ParseNumerics(options_.numerics);
   planning.memory = options_.memory;
-  planning.cache = OpenCache(options_.cache);
+  planning.cache = TheCache();
   planning.cache_kind = "estimate";
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));
   support::Diagnostics unread;
@@ -324,7 +328,7 @@ bool Compilation::LowerPlacement() {
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
   lowering.memory = options_.memory;
-  lowering.cache = OpenCache(options_.cache);
+  lowering.cache = TheCache();
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
   search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
@@ -430,6 +434,12 @@ std::optional<int64_t> Compilation::TrainRows() const {
   const std::string folder = DataFolder(data->name, "data/" + data->name);
   if (!CountRows(*data, folder, /*window=*/0, rows).ok()) return {};
   return rows["train"];
+}
+
+std::vector<NamedText> Compilation::NamedTexts() const {
+  std::vector<NamedText> texts;
+  for (const LayerText& text : texts_) texts.emplace_back(text.layer, text.source->text());
+  return texts;
 }
 
 std::map<std::string, std::string> Compilation::DataFolders() const {

@@ -19,6 +19,7 @@
 #include "layers/support/diagnostics.h"
 #include "layers/support/source.h"
 #include "tools/l3c/options.h"
+#include "tools/l3c/run_folder.h"
 
 namespace l3c::tools {
 
@@ -44,6 +45,7 @@ class Compilation {
 
   Layer layer() const { return texts_.back().layer; }  // reached so far
   const std::vector<LayerText>& texts() const { return texts_; }
+  std::vector<NamedText> NamedTexts() const;  // the same without their places
   const l0::Plan& plan() const { return *l0_; }
   const std::vector<search::Explanation>& explanations() const { return explanations_; }
   const std::vector<Timing>& timings() const { return timings_; }

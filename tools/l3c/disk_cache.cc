@@ -30,6 +30,8 @@ constexpr const char* kAside = ".aside-";
 // Left behind by a killed program when it is older.
 constexpr std::chrono::hours kForgotten{1};
 
+bool cache_in_use = false;
+
 std::string Digest(std::string_view bytes) {
   runtime::Sha256 sha;
   sha.Add(std::as_bytes(std::span(bytes)));
@@ -196,8 +198,10 @@ int64_t DiskCache::Clear() {
   return removed;
 }
 
-DiskCache* OpenCache(bool wanted) {
-  if (!wanted) return nullptr;
+void UseCache(bool use) { cache_in_use = use; }
+
+DiskCache* TheCache() {
+  if (!cache_in_use) return nullptr;
   static const std::unique_ptr<DiskCache> cache = [] {
     const std::optional<fs::path> folder = CacheFolder();
     return folder ? std::make_unique<DiskCache>(*folder) : nullptr;

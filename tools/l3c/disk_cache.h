@@ -76,8 +76,10 @@ class DiskCache : public support::BlobCache {
   std::map<std::string, Use> uses_;
 };
 
-// The one of this process; null where it is not wanted, or where there is no place for one.
-DiskCache* OpenCache(bool wanted);
+// Before a command runs: whether it may use a cache.
+void UseCache(bool use);
+// The one of this process; null where it may not, or where there is no place for one.
+DiskCache* TheCache();
 
 // A line for each kind: "cache, search: reused l0/train; made l0/test".
 std::string DescribeReuse(const DiskCache& cache);

@@ -13,6 +13,7 @@
 #include "egraph/view.h"
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
+#include "tools/l3c/egraph_errors.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 
@@ -127,7 +128,7 @@ bool WriteGraph(const egraph::EGraph& graph, const egraph::ProgramResult& result
 int EGraphRun(const Options& options) {
   egraph::EGraph graph;
   egraph::ProgramOptions program;
-  const std::optional<std::string> text = ReadFile(options.file, program.max_bytes);
+  std::optional<std::string> text = ReadFile(options.file, program.max_bytes);
   if (!text) return 1;
   program.directory = options.fact_directory.empty() ? "." : options.fact_directory;
   // The memory of the machine is the limit, unless the command line sets another.
@@ -162,20 +163,15 @@ int EGraphRun(const Options& options) {
   const bool wanted = !options.to_json.empty() || !options.dot.empty();
   if (whole && wanted && !WriteGraph(graph, result, options)) return 1;
   if (whole && !options.why_not.empty()) {
-    const egraph::ProgramResult asked = egraph::LoadProgram(
-        graph, "(why-not " + options.why_not[0] + " " + options.why_not[1] + ")", "--why-not",
-        program);
+    const std::string question = "(why-not " + options.why_not[0] + " " + options.why_not[1] + ")";
+    const egraph::ProgramResult asked = egraph::LoadProgram(graph, question, "--why-not", program);
     PrintResult(asked, options.json);
-    if (result.ok()) result.status = asked.status;
+    if (result.ok()) {
+      result.status = asked.status;
+      text = question;
+    }
   }
-  if (!result.ok()) {
-    const egraph::ProgramStatus& status = result.status;
-    std::cerr << status.ToString() << "\n";
-    PrintJsonDiagnostic({{"file", status.file},
-                         {"line", status.line},
-                         {"column", status.column},
-                         {"message", status.message}});
-  }
+  if (!result.ok()) ReportError(result.status, *text, options);
   if (options.json) {
     Json done{{"event", "done"},
               {"ok", result.ok()},
@@ -187,7 +183,7 @@ int EGraphRun(const Options& options) {
                         {"steps", result.proof_steps},
                         {"unproven", result.unproven_checks}};
     }
-    if (!result.ok()) done["error"] = result.status.ToString();
+    if (!result.ok()) done["error"] = ErrorLine(result.status);
     PrintJsonLine(done);
   }
   return result.ok() && std::cout.flush() ? 0 : 1;

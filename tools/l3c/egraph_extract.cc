@@ -19,6 +19,7 @@
 #include "egraph/serialize.h"
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
+#include "tools/l3c/egraph_errors.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 
@@ -29,6 +30,7 @@ using egraph::ClassRef;
 using egraph::ENodeRef;
 using egraph::SerializedGraph;
 using egraph::SerializedProblem;
+using support::Kind;
 
 // Of the local search, in its steps.
 constexpr uint64_t kGreedyWork = 1'000'000'000;
@@ -38,25 +40,20 @@ constexpr size_t kMaxFileBytes = size_t{2} << 30;
 constexpr size_t kMaxTermBytes = 1 << 16;
 constexpr std::string_view kCut = "…";
 
-bool Refuse(const std::string& path, const std::string& message) {
-  std::cerr << path << ": error: " << message << "\n";
-  PrintJsonDiagnostic({{"file", path}, {"message", message}});
-  return false;
-}
-
 // {"op": number, …}
-std::optional<std::map<std::string, double>> ReadByOp(const std::string& path) {
+std::optional<std::map<std::string, double>> ReadByOp(const std::string& path,
+                                                      const Options& options) {
   const std::optional<std::string> text = ReadFile(path, kMaxFileBytes);
   if (!text) return std::nullopt;
   const nlohmann::json json = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
-    Refuse(path, "expected a JSON object of numbers by operator");
+    Refuse(path, Kind::kSyntax, "expected a JSON object of numbers by operator", options);
     return std::nullopt;
   }
   std::map<std::string, double> by_op;
   for (const auto& [op, x] : json.items()) {
     if (!x.is_number()) {
-      Refuse(path, "the value of \"" + op + "\" is no number");
+      Refuse(path, Kind::kSyntax, "the value of \"" + op + "\" is no number", options);
       return std::nullopt;
     }
     by_op[op] = x;
@@ -65,8 +62,8 @@ std::optional<std::map<std::string, double>> ReadByOp(const std::string& path) {
 }
 
 // Prices by operator; those that the file does not name keep the graph's own.
-bool ApplyCosts(const std::string& path, SerializedGraph& graph) {
-  const auto by_op = ReadByOp(path);
+bool ApplyCosts(const Options& options, SerializedGraph& graph) {
+  const auto by_op = ReadByOp(options.costs, options);
   if (!by_op) return false;
   for (egraph::SerializedNode& node : graph.nodes) {
     if (const auto at = by_op->find(node.op); at != by_op->end()) node.cost = at->second;
@@ -81,7 +78,8 @@ bool ApplyRoots(const Options& options, SerializedGraph& graph) {
     uint32_t c = 0;
     while (c < graph.classes.size() && graph.classes[c].id != id) ++c;
     if (c == graph.classes.size()) {
-      return Refuse(options.file, "there is no class \"" + id + "\" for --root");
+      return Refuse(options.file, Kind::kSafety, "there is no class \"" + id + "\" for --root",
+                    options);
     }
     graph.roots.push_back(c);
   }
@@ -89,7 +87,7 @@ bool ApplyRoots(const Options& options, SerializedGraph& graph) {
 }
 
 // AMOUNTS.json=LIMIT
-std::optional<egraph::ChoiceBound> ReadBound(const std::string& argument,
+std::optional<egraph::ChoiceBound> ReadBound(const Options& options, const std::string& argument,
                                              const SerializedGraph& graph,
                                              const SerializedProblem& problem) {
   const size_t equals = argument.rfind('=');
@@ -100,14 +98,15 @@ std::optional<egraph::ChoiceBound> ReadBound(const std::string& argument,
   }
   if (end == nullptr || end == argument.c_str() + equals + 1 || *end != 0 ||
       !std::isfinite(bound.limit)) {
-    Refuse("--bound " + argument, "expected AMOUNTS.json=LIMIT");
+    Refuse("--bound " + argument, Kind::kSyntax, "expected AMOUNTS.json=LIMIT", options);
     return std::nullopt;
   }
-  const auto by_op = ReadByOp(argument.substr(0, equals));
+  const auto by_op = ReadByOp(argument.substr(0, equals), options);
   if (!by_op) return std::nullopt;
   for (const auto& [op, x] : *by_op) {
     if (x >= 0) continue;
-    Refuse(argument.substr(0, equals), "the amount of \"" + op + "\" is below zero");
+    Refuse(argument.substr(0, equals), Kind::kConsistency,
+           "the amount of \"" + op + "\" is below zero", options);
     return std::nullopt;
   }
   for (uint32_t n = 0; n < problem.nodes.size(); ++n) {
@@ -264,7 +263,7 @@ int PrintTopTrees(const Options& options, const SerializedGraph& graph,
     for (const std::string& term : terms) std::cout << term << "\n";
   }
   if (top.size() == 0) {
-    Refuse(options.file, "no finite term for the roots");
+    Refuse(options.file, Kind::kConsistency, "no finite term for the roots", options);
     return 1;
   }
   if (top.work_exhausted()) std::cerr << options.file << ": warning: stopped at the work limit\n";
@@ -278,32 +277,34 @@ int EGraphExtract(const Options& options) {
   if (!text) return 1;
   egraph::SerializedResult read = egraph::ReadSerialized(*text, options.file);
   if (!read.ok()) {
-    std::cerr << read.error << "\n";
-    PrintJsonDiagnostic({{"message", read.error}});
+    ReportError(read, *text, options);
     return 1;
   }
   SerializedGraph& graph = read.graph;
   if (!ApplyRoots(options, graph)) return 1;
   if (graph.roots.empty()) {
-    Refuse(options.file, "there are no root_eclasses to extract; name some with --root");
+    Refuse(options.file, Kind::kConsistency,
+           "there are no root_eclasses to extract; name some with --root", options);
     return 1;
   }
   const bool is_exact = options.extractor == "exact";
   if (!options.extract_bounds.empty() && !is_exact) {
-    Refuse("--bound", "only --extractor exact keeps bounds");
+    Refuse("--bound", Kind::kConsistency, "only --extractor exact keeps bounds", options);
     return 2;
   }
   if (options.top > 1 && options.extractor == "greedy") {
-    Refuse("--top", "the greedy extractor has one result; take tree or exact");
+    Refuse("--top", Kind::kConsistency, "the greedy extractor has one result; take tree or exact",
+           options);
     return 2;
   }
   if (options.max_seconds && options.extractor == "tree") {
-    Refuse("--max-seconds", "the tree extractor is not cut short; take greedy or exact");
+    Refuse("--max-seconds", Kind::kConsistency,
+           "the tree extractor is not cut short; take greedy or exact", options);
     return 2;
   }
   if (options.costs == "size") {
     for (egraph::SerializedNode& node : graph.nodes) node.cost = 1;
-  } else if (options.costs != "file" && !ApplyCosts(options.costs, graph)) {
+  } else if (options.costs != "file" && !ApplyCosts(options, graph)) {
     return 1;
   }
   const SerializedProblem problem = egraph::ProblemOf(graph);
@@ -323,7 +324,7 @@ int EGraphExtract(const Options& options) {
     egraph::ExactOptions limits;
     if (options.max_seconds) limits.max_seconds = *options.max_seconds;
     for (const std::string& argument : options.extract_bounds) {
-      const auto bound = ReadBound(argument, graph, problem);
+      const auto bound = ReadBound(options, argument, graph, problem);
       if (!bound) return 1;
       limits.bounds.push_back(*bound);
     }
@@ -341,13 +342,16 @@ int EGraphExtract(const Options& options) {
     }
   }
   if (found.empty() || !found.front().extraction.feasible) {
-    Refuse(options.file, !options.extract_bounds.empty()
-                             ? "no finite term for the roots was found within the bounds"
-                             : "no finite term for the roots");
+    Refuse(options.file, Kind::kConsistency,
+           !options.extract_bounds.empty()
+               ? "no finite term for the roots was found within the bounds"
+               : "no finite term for the roots",
+           options);
     return 1;
   }
   if (!std::isfinite(found.front().extraction.dag_cost)) {
-    Refuse(options.file, "the costs add up to more than a number can hold");
+    Refuse(options.file, Kind::kResourceBound, "the costs add up to more than a number can hold",
+           options);
     return 1;
   }
   if (!Draw(options, graph, problem, found.front().extraction.choice)) return 1;

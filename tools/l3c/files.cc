@@ -46,7 +46,7 @@ std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t ma
   return text;
 }
 
-bool WriteFile(const std::filesystem::path& path, std::string_view text) {
+bool WriteFile(const std::filesystem::path& path, std::string_view text, bool executable) {
   const auto failed = [&path](const std::string& why) {
     return EnvironmentError("cannot write '" + path.string() + "': " + why);
   };
@@ -67,6 +67,16 @@ bool WriteFile(const std::filesystem::path& path, std::string_view text) {
     }
   }
   if (!aside) return true;
+  if (executable) {
+    // For those who may read it.
+    using std::filesystem::perms;
+    const perms mode = std::filesystem::status(target, error).permissions();
+    perms run = perms::owner_exec;
+    if ((mode & perms::group_read) != perms::none) run |= perms::group_exec;
+    if ((mode & perms::others_read) != perms::none) run |= perms::others_exec;
+    std::filesystem::permissions(target, run, std::filesystem::perm_options::add, error);
+    if (error) return failed(error.message());
+  }
   std::filesystem::rename(target, path, error);
   return !error || failed(error.message());
 }

@@ -12,7 +12,7 @@ namespace l3c::tools {
 
 // Written beside the target, then renamed over it: a reader never sees half a file. A link or a
 // device is written through.
-bool WriteFile(const std::filesystem::path& path, std::string_view text);
+bool WriteFile(const std::filesystem::path& path, std::string_view text, bool executable = false);
 
 // The whole file. Nothing, and an error printed, where it cannot be read or is larger than
 // `max_bytes`.

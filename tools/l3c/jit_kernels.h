@@ -1,4 +1,4 @@
-// Kernels compiled for this CPU by backends/llvm.
+// Kernels compiled for this CPU by backends/llvm, control units by backends/x86.
 #pragma once
 
 #include <memory>

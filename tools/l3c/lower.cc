@@ -14,7 +14,7 @@ int Lower(const Options& options) {
     for (const search::Explanation& explanation : compilation.explanations()) {
       std::cerr << search::RenderExplanation(explanation) << "\n";
     }
-    if (const DiskCache* cache = OpenCache(options.cache)) std::cerr << DescribeReuse(*cache);
+    if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
   }
   const std::string_view text = compilation.texts().back().source->text();
   if (options.output.empty()) {

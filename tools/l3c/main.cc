@@ -6,6 +6,7 @@
 #include <new>
 
 #include "tools/l3c/commands.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/options.h"
@@ -20,6 +21,8 @@ int RunCommand(const Options& options) {
     case Verb::kLower: return Lower(options);
     case Verb::kRun: return Run(options);
     case Verb::kEval: return Eval(options);
+    case Verb::kBuild: return Build(options);
+    case Verb::kEmit: return Emit(options);
     case Verb::kEGraphRun: return EGraphRun(options);
     case Verb::kEGraphExtract: return EGraphExtract(options);
     case Verb::kRules: return Rules(options);
@@ -33,6 +36,7 @@ int Main(int argc, char** argv) {
   const ParsedCommandLine command_line = ParseCommandLine(argc, argv);
   if (!command_line.options) return command_line.exit_code;
   UseJsonLines(command_line.options->json);
+  UseCache(command_line.options->cache);
   try {
     const int code = RunCommand(*command_line.options);
     EndJsonLines(code == 0);

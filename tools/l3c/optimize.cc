@@ -41,7 +41,7 @@ void PrintText(const Compilation& compilation, const Options& options) {
       std::cout << timing.part << ": " << timing.seconds * 1e3 << " ms\n";
     }
   }
-  if (const DiskCache* cache = OpenCache(options.cache); cache != nullptr && options.explain) {
+  if (const DiskCache* cache = TheCache(); cache != nullptr && options.explain) {
     std::cout << DescribeReuse(*cache);
   }
   if (!options.explain) std::cout << "--explain shows each decision, what it beat, and why\n";

@@ -1,8 +1,5 @@
 #include "tools/l3c/options.h"
 
-#include <unistd.h>
-
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -12,6 +9,7 @@
 #include "layers/support/diagnostics.h"
 #include "layers/support/units.h"
 #include "rewrites/rewrites.h"
+#include "tools/l3c/option_values.h"
 
 namespace l3c::tools {
 namespace {
@@ -28,6 +26,7 @@ constexpr char kExamples[] =
     "  l3c run examples/mnist/mnist.l3                  train, printing each epoch\n"
     "  l3c optimize examples/mnist/mnist.l3 --explain   what was chosen, what it beat, and why\n"
     "  l3c lower examples/mnist/mnist.l3 --to l2        print the method; edit it; run it\n"
+    "  l3c build examples/mnist/mnist.l3 -o train       one executable that trains by itself\n"
     "  l3c egraph run rules.egg                         run an e-graph program by itself\n"
     "  l3c eval runs/mnist                              score the newest checkpoint on the test "
     "split\n"
@@ -71,23 +70,6 @@ std::string UnknownWord(const CLI::App& app) {
   return "";
 }
 
-bool SplitAssignments(const std::vector<std::string>& pairs, const char* option, const char* form,
-                      std::map<std::string, std::string>& out) {
-  for (const std::string& pair : pairs) {
-    const size_t equals = pair.find('=');
-    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size()) {
-      std::cerr << "error: " << option << " takes " << form << ", not '" << pair << "'\n";
-      return false;
-    }
-    const auto [it, fresh] = out.emplace(pair.substr(0, equals), pair.substr(equals + 1));
-    if (!fresh && it->second != pair.substr(equals + 1)) {
-      std::cerr << "error: " << option << " gives '" << it->first << "' twice\n";
-      return false;
-    }
-  }
-  return true;
-}
-
 bool ParseBudget(const std::map<std::string, std::string>& given,
                  std::map<std::string, uint64_t>& budget) {
   for (const auto& [name, text] : given) {
@@ -109,20 +91,6 @@ bool ParseBudget(const std::map<std::string, std::string>& given,
   return true;
 }
 
-// The library's own conversions take -1 for a large count, and nan for a time.
-CLI::Validator Whole(uint64_t from, uint64_t to) {
-  return CLI::Validator(
-      [=](const std::string& text) {
-        uint64_t number = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-        const bool whole = error == std::errc() && end == text.data() + text.size();
-        if (whole && number >= from && number <= to) return std::string();
-        return "takes a whole number from " + std::to_string(from) + " to " + std::to_string(to) +
-               ", not '" + text + "'";
-      },
-      "N");
-}
-
 CLI::Validator Bytes() {
   return CLI::Validator(
       [](const std::string& text) {
@@ -134,6 +102,7 @@ CLI::Validator Bytes() {
       "BYTES");
 }
 
+// The library's own conversion takes nan for a time.
 CLI::Validator Seconds() {
   return CLI::Validator(
       [](const std::string& text) {
@@ -150,7 +119,9 @@ CLI::Validator Seconds() {
 bool KeepsFiles(const Options& options) {
   namespace fs = std::filesystem;
   std::vector<std::string> outputs = {options.to_json, options.dot};
-  if (options.verb == Verb::kLower) outputs.push_back(options.output);
+  if (options.verb == Verb::kLower || options.verb == Verb::kBuild) {
+    outputs.push_back(options.output);
+  }
   std::vector<std::string> taken = {options.file};
   for (const std::string& output : outputs) {
     if (output.empty()) continue;
@@ -169,34 +140,14 @@ bool KeepsFiles(const Options& options) {
   return true;
 }
 
-bool WantsColor(const std::string& when) {
-  if (when == "always") return true;
-  if (when == "never" || std::getenv("NO_COLOR") != nullptr) return false;
-  return isatty(STDOUT_FILENO) != 0 && isatty(STDERR_FILENO) != 0;
-}
-
 }  // namespace
-
-std::string_view LayerName(Layer layer) {
-  switch (layer) {
-    case Layer::kL3:
-      return "l3";
-    case Layer::kL2:
-      return "l2";
-    case Layer::kL1:
-      return "l1";
-    case Layer::kL0:
-      return "l0";
-  }
-  return "";
-}
 
 ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   Options options;
-  std::vector<std::string> data, force, budget;
+  std::vector<std::string> force, budget;
   std::string to, color = "auto", diagnostics = "text", memory, data_memory, cache_limit;
-  uint64_t seed = 0;
-  int64_t epochs = 0, steps = 0, pick = 0;
+  RunValues length;
+  int64_t pick = 0;
 
   CLI::App app(kDescription, "l3c");
   app.footer(kExamples);
@@ -222,14 +173,11 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   };
   auto add_lowering_options = [&](CLI::App* command) {
     add_cache_option(command);
-    command->add_option("--data", data,
+    command->add_option("--data", length.data,
                         "NAME=DIR: where data NAME lies (default: data/NAME beside the file, else "
                         "under the working directory)");
     command->add_option("--system", options.system,
                         "An .l1 file with the system to place on (default: this machine)");
-    command
-        ->add_option("--seed", seed, "Of initial values and shuffles (default: the file's, or 0)")
-        ->check(Whole(0, std::numeric_limits<int64_t>::max()));
     command->add_option("--numerics", options.numerics, "Which rules may run: exact, reassoc, fast")
         ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
         ->capture_default_str();
@@ -253,32 +201,18 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     command->add_option(
         "--budget", budget,
         "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
-    command->add_option("--epochs", epochs, "Train this many epochs in all")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 30));
-    command->add_option("--steps", steps, "Train this many steps in all")
-        ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+    AddLengthOptions(*command, length);
     command->add_option("--pick", pick, "Of a pareto goal: the point of its front to train for")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
     command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   };
   auto add_execution_options = [&](CLI::App* command) {
-    command
-        ->add_option("--threads", options.threads,
-                     "Worker threads (default: all cores); never changes a result")
-        ->check(CLI::Range(1, 1024));
+    AddExecutionOptions(*command, options.threads, options.io, data_memory);
     command
         ->add_option("--engine", options.engine,
                      "jit: compiled kernels; interpreter: the slow reference")
         ->check(CLI::IsMember({"jit", "interpreter"}))
         ->capture_default_str();
-    command
-        ->add_option("--io", options.io,
-                     "How files are read: uring, portable, or auto: uring where it is granted")
-        ->check(CLI::IsMember({"auto", "uring", "portable"}))
-        ->capture_default_str();
-    command->add_option("--data-memory", data_memory,
-                        "BYTES (2GB) that a split of the data may take in memory; what takes more "
-                        "is read from the disk by the batch (default: a quarter of what is free)");
   };
 
   CLI::App* check = add_command(Verb::kCheck, "check", "Parse and verify a program");
@@ -315,18 +249,43 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
-  run->add_option("--timeline", options.timeline,
-                  "Write what each stream did when to this file, as a Chrome trace");
+  run->add_flag(
+      "--explain", options.explain,
+      "Each decision: winner, losers, costs, rules, to standard error; and what was reused");
+  AddTimelineOption(*run, options.timeline);
   run->add_flag("--json", options.json,
                 "One JSON object a line; the last is {\"event\":\"done\",…}");
 
   CLI::App* eval =
       add_command(Verb::kEval, "eval", "Score a run's newest checkpoint on the test split");
   eval->add_option("RUN", options.file, "A run's folder, such as runs/mnist")->required();
-  eval->add_option("--data", data, "NAME=DIR: where data NAME lies");
+  eval->add_option("--data", length.data, "NAME=DIR: where data NAME lies");
   add_cache_option(eval);
   add_execution_options(eval);
   eval->add_flag("--json", options.json, "One JSON object a line");
+
+  CLI::App* build =
+      add_command(Verb::kBuild, "build", "Make one executable that trains, needing nothing else");
+  add_input(build)->required();
+  add_lowering_options(build);
+  build->add_option("-o,--output", options.output, "The executable to write")->required();
+  build
+      ->add_option("--cpu", options.cpu,
+                   "What the code may use: native (this CPU), x86-64-v2, x86-64-v3, x86-64-v4, or "
+                   "features as +avx2,+fma")
+      ->capture_default_str();
+  build->add_flag("--json", options.json, "One JSON object a line");
+
+  CLI::App* emit = add_command(Verb::kEmit, "emit", "Write what a program becomes below L0");
+  add_input(emit)->required();
+  add_lowering_options(emit);
+  emit->add_option("--target", options.target,
+                   "llvm: kernels and control units as LLVM IR; asm: as the instructions that "
+                   "run; control: the control units as L0 writes them")
+      ->required()
+      ->check(CLI::IsMember({"llvm", "asm", "control"}));
+  emit->add_option("-o,--output", options.output, "Folder for the files")->required();
+  emit->add_flag("--json", options.json, "One JSON object a line");
 
   CLI::App* cache = add_command(Verb::kCache, "cache",
                                 "What earlier runs left for later ones: searches and kernels");
@@ -429,14 +388,17 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   rules_check->add_option("--cases", options.cases, "Of each rule")
       ->check(Whole(1, 100'000'000))
       ->capture_default_str();
-  CLI::Option* rules_seed = rules_check->add_option("--seed", seed, "Of the instances (default: 0)")
-                                ->check(Whole(0, std::numeric_limits<int64_t>::max()));
+  CLI::Option* rules_seed =
+      rules_check->add_option("--seed", length.seed, "Of the instances (default: 0)")
+          ->check(Whole(0, std::numeric_limits<int64_t>::max()));
   rules_check->add_flag("--json", options.json,
                         "One JSON object a line; the last says how it ended");
-  rules_check->add_option("--color", color, "Colours: auto (a terminal), always, never")
-      ->check(CLI::IsMember({"auto", "always", "never"}));
-  rules_check->add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")
-      ->check(CLI::IsMember({"text", "json"}));
+  for (CLI::App* command : {rules_check, egraph_run, egraph_extract}) {
+    command->add_option("--color", color, "Colours: auto (a terminal), always, never")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    command->add_option("--diagnostics", diagnostics, "Errors as text or as json (SARIF)")
+        ->check(CLI::IsMember({"text", "json"}));
+  }
   rules_check->footer(kRulesExamples);
 
   try {
@@ -462,7 +424,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   }
 
   std::map<std::string, std::string> budgets;
-  if (!SplitAssignments(data, "--data", "NAME=DIR", options.data) ||
+  if (!SplitAssignments(length.data, "--data", "NAME=DIR", options.data) ||
       !SplitAssignments(force, "--force", "ID=LOSER", options.force) ||
       !SplitAssignments(budget, "--budget", "NAME=N", budgets) ||
       !ParseBudget(budgets, options.budget)) {
@@ -477,25 +439,20 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
               << (closest.empty() ? "" : "did you mean '" + closest + "'?\n");
     return {std::nullopt, 2};
   }
-  if (rules_seed->count() > 0) options.seed = seed;
+  if (rules_seed->count() > 0) options.seed = length.seed;
   std::string unread;  // why an option is refused, which its check has said
   for (const CLI::App* command : app.get_subcommands()) {
     auto given = [command](const char* name) {
       const CLI::Option* option = command->get_option_no_throw(name);
       return option != nullptr && option->count() > 0;
     };
-    if (given("--seed")) options.seed = seed;
-    if (given("--epochs")) options.epochs = epochs;
-    if (given("--steps")) options.steps = steps;
+    if (given("--seed")) options.seed = length.seed;
+    if (given("--epochs")) options.epochs = length.epochs;
+    if (given("--steps")) options.steps = length.steps;
     if (given("--pick")) options.pick = pick;
     if (given("--memory")) options.memory = support::ParseBytes(memory, &unread);
-    if (given("--data-memory")) {
-      std::string error;
-      options.data_memory = support::ParseBytes(data_memory, &error);
-      if (!options.data_memory) {
-        std::cerr << "error: --data-memory " << data_memory << ": " << error << "\n";
-        return {std::nullopt, 2};
-      }
+    if (given("--data-memory") && !ParseDataMemory(data_memory, options.data_memory)) {
+      return {std::nullopt, 2};
     }
     if (given("--epochs") && given("--steps")) {
       std::cerr << "error: --epochs and --steps exclude each other\n";

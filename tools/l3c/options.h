@@ -11,7 +11,10 @@
 namespace l3c::tools {
 
 enum class Layer : uint8_t { kL3, kL2, kL1, kL0 };
-std::string_view LayerName(Layer layer);  // "l3"
+constexpr std::string_view LayerName(Layer layer) {  // "l3"
+  constexpr std::string_view kNames[] = {"l3", "l2", "l1", "l0"};
+  return kNames[static_cast<size_t>(layer)];
+}
 
 enum class Verb : uint8_t {
   kCheck,
@@ -19,6 +22,8 @@ enum class Verb : uint8_t {
   kLower,
   kRun,
   kEval,
+  kBuild,
+  kEmit,
   kEGraphRun,
   kEGraphExtract,
   kRules,
@@ -53,6 +58,8 @@ struct Options {
   bool overwrite = false;                    // --overwrite
   std::string resume;                        // --resume FOLDER
   std::string engine = "jit";                // --engine jit|interpreter
+  std::string target;                        // --target llvm|asm|control
+  std::string cpu = "native";                // --cpu NAME
   bool cache = true;                         // --no-cache
   std::string cache_action;                  // of cache: "", "clear", "limit"
   std::optional<int64_t> cache_limit;        // of cache limit: BYTES

@@ -1,148 +1,22 @@
 // run, run --resume, eval: from a program or an earlier run's folder to figures.
-#include <sys/resource.h>
-#include <unistd.h>
-
 #include <chrono>
-#include <csignal>
-#include <cstdio>
 #include <iostream>
-#include <thread>
 
-#include "nlohmann/json.hpp"
-#include "runtime/checkpoint.h"
 #include "runtime/session.h"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
-#include "tools/l3c/files.h"
-#include "tools/l3c/progress.h"
 #include "tools/l3c/run_folder.h"
-#include "tools/l3c/timeline_json.h"
+#include "tools/l3c/training.h"
 
 namespace l3c::tools {
 namespace {
 
-using nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
-double SecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-int64_t PeakResidentBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<int64_t>(usage.ru_maxrss) * 1024;
-}
-
-// The first Ctrl-C stops cleanly; the second gives up.
-void OnInterrupt(int) {
-  static volatile std::sig_atomic_t asked = 0;
-  if (asked) {
-    constexpr char kGone[] =
-        "\ninterrupted twice: stopped at once; what was checkpointed before is kept\n";
-    (void)!write(STDERR_FILENO, kGone, sizeof kGone - 1);
-    _exit(130);
-  }
-  asked = 1;
-  runtime::RequestStop();
-}
-
-RunReporter::Style StyleFor(const Options& options) {
-  if (options.json) return RunReporter::Style::kJson;
-  return isatty(STDERR_FILENO) ? RunReporter::Style::kBar : RunReporter::Style::kLines;
-}
-
-ordered_json DoneEvent(const runtime::RunResult& result, double compile_seconds) {
-  ordered_json done = {{"event", "done"}};
-  bool has_loss = false;
-  for (const runtime::Value& metric : result.metrics) {
-    done[metric.name] = JsonNumber(metric.value);
-    has_loss = has_loss || metric.name == "loss";
-  }
-  // Without an evaluation the training loss is the loss.
-  for (const runtime::Value& metric : result.metrics) {
-    if (!has_loss && metric.name == "train_loss") done["loss"] = JsonNumber(metric.value);
-  }
-  done["steps"] = result.steps;
-  done["samples"] = result.samples;
-  done["train_seconds"] = result.train_seconds;
-  done["samples_per_second"] = result.samples_per_second;
-  done["compile_seconds"] = compile_seconds;
-  done["peak_rss_bytes"] = PeakResidentBytes();
-  done["weights_sha256"] = result.weights_sha256;
-  done["interrupted"] = result.interrupted;
-  if (!result.checkpoint.empty()) done["checkpoint"] = result.checkpoint;
-  return done;
-}
-
-void PrintSummary(const runtime::RunResult& result, double compile_seconds, bool trained) {
-  std::string figures;
-  char text[128];
-  for (const runtime::Value& metric : result.metrics) {
-    if (metric.name.starts_with("train_")) continue;
-    std::snprintf(text, sizeof text, metric.name == "accuracy" ? "%s %.2f %%, " : "%s %.4f, ",
-                  metric.name.c_str(),
-                  metric.name == "accuracy" ? metric.value * 100 : metric.value);
-    figures += text;
-  }
-  if (trained) {
-    std::cout << figures << "trained " << WithThousands(result.steps) << " steps in "
-              << Duration(result.train_seconds) << " ("
-              << WithThousands(static_cast<int64_t>(result.samples_per_second))
-              << " samples/s), compiled in " << Duration(compile_seconds) << "\n";
-  } else {
-    std::cout << figures << "evaluated in " << Duration(result.seconds) << "\n";
-  }
-  std::cout << "weights sha256 " << result.weights_sha256 << "\n";
-}
-
-int Train(const l0::Plan& plan, const runtime::KernelTable& kernels,
-          runtime::RunOptions run_options, const Options& options, const RunFolder& folder,
-          double compile_seconds) {
-  std::signal(SIGINT, OnInterrupt);
-  std::signal(SIGTERM, OnInterrupt);
-  // A limit on the size of files is told like a full disk, and not by the end of the process.
-  std::signal(SIGXFSZ, SIG_IGN);
-  RunReporter reporter(plan, StyleFor(options), options.color, folder.EventsPath());
-  std::optional<runtime::Timeline> timeline;
-  if (!options.timeline.empty()) run_options.timeline = &timeline.emplace();
-  const absl::StatusOr<runtime::RunResult> result =
-      runtime::Train(plan, kernels, run_options, reporter);
-  reporter.ClearBar();
-  if (timeline && !WriteTimeline(plan, *timeline, options.timeline)) return 1;
-  if (!result.ok()) {
-    const std::string path = folder.path().string();
-    const absl::StatusOr<std::string> kept = runtime::FindCheckpoint(path);
-    EnvironmentError(std::string(result.status().message()),
-                     reporter.trained() && kept.ok()
-                         ? "the last checkpoint is kept: " + *kept +
-                               "; mend the cause and go on with: l3c run --resume " + path
-                         : "");
-    return 1;
-  }
-  if (!result->finite) {
-    std::cerr
-        << "warning: a figure or a weight is not a finite number: training diverged; lower the "
-        << "learning rate or look at the data\n";
-  }
-  reporter.Emit(DoneEvent(*result, compile_seconds));
-  if (!options.json) {
-    if (result->interrupted) {
-      std::cout << "interrupted after step " << WithThousands(result->steps)
-                << "; checkpoint kept: " << result->checkpoint
-                << "\ncontinue with: l3c run --resume " << folder.path().string() << "\n";
-    } else {
-      PrintSummary(*result, compile_seconds, /*trained=*/true);
-      std::cout << "plans, events and checkpoints are in " << folder.path().string() << "\n";
-    }
-  }
-  if (!reporter.EventsWritten()) {
-    EnvironmentError(folder.EventsPath() + ": could not be written to its end",
-                     "what was trained is kept: " + result->checkpoint);
-    return 1;
-  }
-  return result->interrupted ? 130 : 0;
+Presentation PresentationOf(const Options& options) {
+  return {options.json, options.color, options.timeline, "l3c run --resume"};
 }
 
 // What the command line says of the machine and not of the program.
@@ -154,12 +28,6 @@ runtime::RunOptions ExecutionOptions(const Options& options) {
   return run;
 }
 
-runtime::RunOptions MakeRunOptions(const Options& options, const RunFolder& folder) {
-  runtime::RunOptions run = ExecutionOptions(options);
-  run.output = folder.path().string();
-  return run;
-}
-
 int RunProgram(const Options& options) {
   const Clock::time_point start = Clock::now();
   Compilation compilation(options);
@@ -168,29 +36,55 @@ int RunProgram(const Options& options) {
       MakeKernels(compilation.plan(), options.engine);
   if (kernels == nullptr) return 1;
   const double compile_seconds = SecondsSince(start);
+  if (options.explain) {
+    for (const search::Explanation& explanation : compilation.explanations()) {
+      std::cerr << search::RenderExplanation(explanation) << "\n";
+    }
+    if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
+  }
 
-  const std::optional<RunFolder> folder = RunFolder::Create(options);
-  if (!folder || !folder->Save(compilation, options)) return 1;
-  runtime::RunOptions run = MakeRunOptions(options, *folder);
-  run.data = compilation.DataFolders();
-  run.synthetic = options.synthetic;
-  return Train(compilation.plan(), *kernels, run, options, *folder, compile_seconds);
+  const std::optional<RunFolder> folder =
+      RunFolder::Create(options.output, options.file, options.overwrite);
+  if (!folder) return 1;
+  const RunFacts facts{AbsolutePath(options.file), compilation.DataFolders(), options.synthetic};
+  if (!folder->Save(compilation.NamedTexts(), facts)) return 1;
+  runtime::RunOptions run = ExecutionOptions(options);
+  run.output = folder->path().string();
+  run.data = facts.data;
+  run.synthetic = facts.synthetic;
+  return TrainAndTell(compilation.plan(), *kernels, run, PresentationOf(options), compile_seconds);
+}
+
+// A run's folder as it was saved, and code for its plan.
+struct Reopened {
+  RunFolder::Saved saved;
+  std::unique_ptr<runtime::KernelTable> kernels;
+  runtime::RunOptions run;
+};
+
+std::unique_ptr<Reopened> Reopen(const RunFolder& folder, const Options& options) {
+  std::optional<RunFolder::Saved> saved = folder.Load(options.data, {options.sarif, options.color});
+  if (!saved) return nullptr;
+  auto reopened =
+      std::make_unique<Reopened>(Reopened{*std::move(saved), nullptr, ExecutionOptions(options)});
+  reopened->kernels = MakeKernels(reopened->saved.plan, options.engine);
+  if (reopened->kernels == nullptr) return nullptr;
+  reopened->run.data = reopened->saved.facts.data;
+  reopened->run.synthetic = reopened->saved.facts.synthetic;
+  reopened->run.checkpoint = folder.path().string();
+  return reopened;
 }
 
 int Resume(const Options& options) {
   const Clock::time_point start = Clock::now();
   const std::optional<RunFolder> folder = RunFolder::Open(options.resume);
   if (!folder || !folder->IsFree()) return 1;
-  const std::optional<RunFolder::Saved> saved = folder->Load(options);
-  if (!saved) return 1;
-  const std::unique_ptr<runtime::KernelTable> kernels = MakeKernels(saved->plan, options.engine);
-  if (kernels == nullptr) return 1;
-  runtime::RunOptions run = MakeRunOptions(options, *folder);
-  run.data = saved->data;
-  run.synthetic = saved->synthetic;
-  run.checkpoint = folder->path().string();
-  run.or_from_start = true;
-  return Train(saved->plan, *kernels, run, options, *folder, SecondsSince(start));
+  const std::unique_ptr<Reopened> reopened = Reopen(*folder, options);
+  if (reopened == nullptr) return 1;
+  reopened->run.output = folder->path().string();
+  reopened->run.or_from_start = true;
+  return TrainAndTell(reopened->saved.plan, *reopened->kernels, reopened->run,
+                      PresentationOf(options), SecondsSince(start));
 }
 
 }  // namespace
@@ -203,26 +97,10 @@ int Eval(const Options& options) {
   const Clock::time_point start = Clock::now();
   const std::optional<RunFolder> folder = RunFolder::Open(options.file);
   if (!folder) return 1;
-  const std::optional<RunFolder::Saved> saved = folder->Load(options);
-  if (!saved) return 1;
-  const std::unique_ptr<runtime::KernelTable> kernels = MakeKernels(saved->plan, options.engine);
-  if (kernels == nullptr) return 1;
-  const double compile_seconds = SecondsSince(start);
-  runtime::RunOptions run = ExecutionOptions(options);
-  run.data = saved->data;
-  run.synthetic = saved->synthetic;
-  run.checkpoint = folder->path().string();
-  RunReporter reporter(saved->plan, StyleFor(options), options.color, "");
-  const absl::StatusOr<runtime::RunResult> result =
-      runtime::Evaluate(saved->plan, *kernels, run, reporter);
-  reporter.ClearBar();
-  if (!result.ok()) {
-    EnvironmentError(std::string(result.status().message()));
-    return 1;
-  }
-  reporter.Emit(DoneEvent(*result, compile_seconds));
-  if (!options.json) PrintSummary(*result, compile_seconds, /*trained=*/false);
-  return 0;
+  const std::unique_ptr<Reopened> reopened = Reopen(*folder, options);
+  if (reopened == nullptr) return 1;
+  return EvaluateAndTell(reopened->saved.plan, *reopened->kernels, reopened->run,
+                         PresentationOf(options), SecondsSince(start));
 }
 
 }  // namespace l3c::tools

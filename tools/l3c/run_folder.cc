@@ -68,12 +68,21 @@ bool RemoveRun(const fs::path& folder) {
 
 }  // namespace
 
-std::optional<RunFolder> RunFolder::Create(const Options& options) {
-  fs::path path = options.output;
-  if (options.output.empty()) {
-    const fs::path base = fs::path("runs") / fs::path(options.file).stem();
+std::string EventsPath(const std::string& folder) {
+  return folder.empty() ? "" : (fs::path(folder) / "events.jsonl").string();
+}
+
+std::string AbsolutePath(const std::string& path) {
+  return fs::absolute(path).lexically_normal().string();
+}
+
+std::optional<RunFolder> RunFolder::Create(const std::string& output, const std::string& file,
+                                           bool overwrite) {
+  fs::path path = output;
+  if (output.empty()) {
+    const fs::path base = fs::path("runs") / fs::path(file).stem();
     path = base;
-    for (int n = 2; !options.overwrite && HoldsRun(path); ++n) {
+    for (int n = 2; !overwrite && HoldsRun(path); ++n) {
       path = base;
       path += "-" + std::to_string(n);
     }
@@ -87,7 +96,7 @@ std::optional<RunFolder> RunFolder::Create(const Options& options) {
     return std::nullopt;
   }
   if (HoldsRun(path)) {
-    if (!options.overwrite) {
+    if (!overwrite) {
       EnvironmentError("'" + path.string() + "' holds an earlier run",
                        "continue it with --resume " + path.string() +
                            ", replace it with --overwrite, or choose another folder with -o");
@@ -118,20 +127,21 @@ std::optional<RunFolder> RunFolder::Open(const std::string& path) {
 
 bool RunFolder::IsFree() const { return NobodyRuns(path_); }
 
-bool RunFolder::Save(const Compilation& compilation, const Options& options) const {
+bool RunFolder::Save(const std::vector<NamedText>& texts, const RunFacts& facts) const {
   nlohmann::ordered_json run;
-  run["file"] = fs::absolute(options.file).lexically_normal().string();
-  run["data"] = compilation.DataFolders();
-  run["synthetic"] = options.synthetic;
+  run["file"] = facts.file;
+  run["data"] = facts.data;
+  run["synthetic"] = facts.synthetic;
   if (!WriteFile(path_ / kRun, run.dump(2) + "\n")) return false;
   // The plan, without which there is no run, comes last: where it is, everything is.
-  for (const LayerText& text : compilation.texts()) {
-    if (!WriteFile(path_ / FileOf(text.layer), text.source->text())) return false;
+  for (const auto& [layer, text] : texts) {
+    if (!WriteFile(path_ / FileOf(layer), text)) return false;
   }
   return true;
 }
 
-std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
+std::optional<RunFolder::Saved> RunFolder::Load(const std::map<std::string, std::string>& data,
+                                                DiagnosticStyle style) const {
   support::Diagnostics diagnostics;
   std::optional<support::SourceFile> source =
       support::SourceFile::Read((path_ / kPlan).string(), diagnostics);
@@ -142,22 +152,22 @@ std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
     if (plan) l0::VerifyPlan(*plan, diagnostics);
   }
   if (diagnostics.has_errors()) {
-    std::cerr << (options.sarif ? diagnostics.RenderSarif() : diagnostics.Render(options.color));
+    std::cerr << (style.sarif ? diagnostics.RenderSarif() : diagnostics.Render(style.color));
     PrintJsonDiagnostics(diagnostics);
     return std::nullopt;
   }
-  Saved saved{std::move(*plan), {}, false};
+  Saved saved{std::move(*plan), {}};
   std::ifstream in(path_ / kRun);
   if (in) {
     const nlohmann::json run = nlohmann::json::parse(in, nullptr, /*allow_exceptions=*/false);
     if (run.is_object()) {
-      if (const auto data = run.find("data"); data != run.end() && data->is_object()) {
-        for (const auto& [name, folder] : data->items()) {
-          if (folder.is_string()) saved.data[name] = folder.get<std::string>();
+      if (const auto folders = run.find("data"); folders != run.end() && folders->is_object()) {
+        for (const auto& [name, folder] : folders->items()) {
+          if (folder.is_string()) saved.facts.data[name] = folder.get<std::string>();
         }
       }
       if (const auto kind = run.find("synthetic"); kind != run.end() && kind->is_boolean()) {
-        saved.synthetic = kind->get<bool>();
+        saved.facts.synthetic = kind->get<bool>();
       }
     } else {
       EnvironmentError("'" + (path_ / kRun).string() + "' is not valid JSON",
@@ -165,8 +175,8 @@ std::optional<RunFolder::Saved> RunFolder::Load(const Options& options) const {
       return std::nullopt;
     }
   }
-  for (const auto& [name, folder] : options.data) saved.data[name] = folder;
-  if (!options.data.empty()) saved.synthetic = false;
+  for (const auto& [name, folder] : data) saved.facts.data[name] = folder;
+  if (!data.empty()) saved.facts.synthetic = false;
   return saved;
 }
 

@@ -6,34 +6,52 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "layers/l0/plan.h"
-#include "tools/l3c/compile.h"
 #include "tools/l3c/options.h"
 
 namespace l3c::tools {
 
+// Where a run's events go; "" without a folder.
+std::string EventsPath(const std::string& folder);
+std::string AbsolutePath(const std::string& path);
+
+// What a run needs beside its plan to go on.
+struct RunFacts {
+  std::string file;                         // the program, absolute
+  std::map<std::string, std::string> data;  // folder of each data source
+  bool synthetic = false;
+};
+
+using NamedText = std::pair<Layer, std::string>;
+
 class RunFolder {
  public:
-  // A fresh folder: options.output, or runs/STEM with -2, -3, … when that is taken. Nothing after
-  // printing why not: it cannot be written, or it holds a run and --overwrite was not given.
-  static std::optional<RunFolder> Create(const Options& options);
+  // A fresh folder: `output`, or runs/STEM of `file` with -2, -3, … when that is taken. Nothing
+  // after printing why not: it cannot be written, or it holds a run and `overwrite` was not given.
+  static std::optional<RunFolder> Create(const std::string& output, const std::string& file,
+                                         bool overwrite);
   // An earlier run's folder.
   static std::optional<RunFolder> Open(const std::string& path);
 
   const std::filesystem::path& path() const { return path_; }
-  std::string EventsPath() const { return (path_ / "events.jsonl").string(); }
 
   // False after printing that another run works in it.
   bool IsFree() const;
-  bool Save(const Compilation& compilation, const Options& options) const;
-  // The plan as saved, verified, and the data folders and the kind of data it ran with.
+  bool Save(const std::vector<NamedText>& texts, const RunFacts& facts) const;
+  // The plan as saved, verified, and the facts, where `data` takes the place of what was saved.
   struct Saved {
     l0::Plan plan;
-    std::map<std::string, std::string> data;
-    bool synthetic = false;
+    RunFacts facts;
   };
-  std::optional<Saved> Load(const Options& options) const;
+  struct DiagnosticStyle {
+    bool sarif = false;
+    bool color = false;
+  };
+  std::optional<Saved> Load(const std::map<std::string, std::string>& data,
+                            DiagnosticStyle style) const;
 
  private:
   explicit RunFolder(std::filesystem::path path) : path_(std::move(path)) {}

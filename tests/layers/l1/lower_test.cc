@@ -93,6 +93,44 @@ TEST(L1LowerTest, WholeBatchesNeedNoMask) {
   ASSERT_TRUE(ParseText(PrintProgram(program)));
 }
 
+// #[l1::on(NODE)] before a layer or a field holds the search to a node, or says at the annotation
+// why it cannot.
+TEST(L1LowerTest, AnnotationsPlace) {
+  LowerOptions options = MnistOptions();
+  SystemNode second = options.system.nodes[*FindNode(options.system, "cpu_0")];
+  second.name = "cpu_1";
+  const auto memory = LocalMemories(options.system, *FindNode(options.system, "cpu_0")).front();
+  const auto node = static_cast<uint32_t>(options.system.nodes.size());
+  options.system.nodes.push_back(second);
+  options.system.edges.push_back({memory, node, true, 25e9, {}});
+  const auto on = [&](const std::string& layer) {
+    return MnistText("linear(256, 10)",
+                     "\n        #[l1::on(" + layer + ")]\n        linear(256, 10)");
+  };
+  for (const std::string name : {"cpu_0", "cpu_1"}) {
+    const auto placed = Lower(ParseL2(on(name)), options);
+    ASSERT_TRUE(placed.ok()) << FailureText(placed);
+    EXPECT_EQ(placed.best().system.nodes[FindGraph(placed.best(), "forward_backward")->node].name,
+              name);
+  }
+  std::string both = on("cpu_0");
+  both.replace(both.find("linear(784"), 7, "\n        #[l1::on(cpu_1)]\n        linear(");
+  EXPECT_NE(FailureText(Lower(ParseL2(both), options)).find("disagrees with"), std::string::npos)
+      << FailureText(Lower(ParseL2(both), options));
+  options.search.forced["l1/node.forward_backward"] = "cpu_0";
+  EXPECT_NE(FailureText(Lower(ParseL2(on("cpu_1")), options)).find("disagrees with the annotation"),
+            std::string::npos);
+  options.search.forced.clear();
+  EXPECT_NE(FailureText(Lower(ParseL2(on("ssd_0")), options)).find("no compute node 'ssd_0'"),
+            std::string::npos);
+  const auto lies = [&](const std::string& storage) {
+    return Lower(ParseL2(MnistText("    images :", "    #[l1::on(" + storage + ")]\n    images :")),
+                 options);
+  };
+  EXPECT_TRUE(lies("ssd_0").ok()) << FailureText(lies("ssd_0"));
+  EXPECT_NE(FailureText(lies("tape")).find("no storage node 'tape'"), std::string::npos);
+}
+
 TEST(L1LowerTest, OnAGpuBatchesAreCarriedThere) {
   LowerOptions options = MnistOptions();
   options.isas = {"x86_64", "cuda"};
@@ -172,8 +210,8 @@ TEST(L1LowerTest, FailuresNameTheirCause) {
       FailureText(Lower(ParseL2(MnistText("linear(256, 10)",
                                           "\n        #[l1::on(gpu_1)]\n        linear(256, 10)")),
                         MnistOptions()))
-          .find("'#[l1::on(gpu_1)]' on classify.infer.linear3 asks for what this lowering "
-                "cannot do"),
+          .find("'#[l1::on(gpu_1)]' on classify.infer.linear3: the system has no compute node "
+                "'gpu_1'\nfix: it has cpu_0"),
       std::string::npos);
   options = MnistOptions();
   options.epochs = int64_t{1} << 30;

@@ -633,6 +633,23 @@ TEST(L2Search, AnnotationsOfSeveralModelsAreChecked) {
       << FailureText(result);
 }
 
+TEST(L2Search, AnAnnotationFixesALoss) {
+  auto with = [](const std::string& form) {
+    std::string spec(testing::kMnistSpec);
+    const size_t term = spec.find("    ce:");
+    EXPECT_NE(term, std::string::npos);
+    spec.insert(term, "    #[l2::loss(" + form + ")]\n");
+    return Lower(spec, WinnerOnly());
+  };
+  const auto smoothed = with("ce(label_smoothing: 0.125)");
+  ASSERT_TRUE(smoothed.ok()) << FailureText(smoothed);
+  const std::string text = PrintModule(smoothed.best());
+  EXPECT_NE(text.find("ce(label_smoothing: 0.125)"), std::string::npos) << text;
+  EXPECT_NE(FailureText(with("huber(delta: 1.0)")).find("does not compare"), std::string::npos)
+      << FailureText(with("huber(delta: 1.0)"));
+  EXPECT_NE(FailureText(with("crossing")).find("crossing"), std::string::npos);
+}
+
 TEST(L2Search, AnnotationsFixAPart) {
   std::string text(testing::kMnistSpec);
   text.insert(text.find("    in:"),

@@ -1,7 +1,11 @@
 // Text of plans: the same bytes there and back, and errors that point at the line.
 #include "layers/l0/plan_text.h"
 
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "gtest/gtest.h"
 #include "layers/support/diagnostics.h"
@@ -26,6 +30,58 @@ TEST(PlanText, PrintsCanonically) {
   text = Replace(text, "cursor[step]", "cursor[8]");
   text = Replace(text, "seed 3,", "seed    0x3 ,");
   EXPECT_EQ(PrintPlan(Parse(text)), LinearText());
+}
+
+// A kernel from a file takes the place of the one it stands before, and errors point at the
+// annotation.
+TEST(PlanText, TakesAKernelFromAFile) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("l3c-kernel-" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder);
+  const std::string text = LinearText();
+  const size_t begin = text.find("kernel loss(");
+  ASSERT_NE(begin, std::string::npos);
+  const std::string kernel = text.substr(begin, text.find("\n}\n", begin) + 3 - begin);
+  const auto parse = [&](const std::string& annotation, const std::string& file,
+                         std::string* errors) {
+    std::ofstream(folder / "fast.uop") << file;
+    std::string annotated = text;
+    annotated.insert(begin, annotation + "\n");
+    const support::SourceFile source((folder / "plan.l0").string(), annotated);
+    support::Diagnostics diagnostics(&source);
+    auto plan = ParsePlan(source, diagnostics);
+    *errors = diagnostics.Render(false);
+    return plan;
+  };
+  const std::string good = "#[l0::kernel(\"fast.uop\")]";
+  std::string errors;
+  // The same sum, four squares at a time; of another name.
+  const std::string fast = Replace(kernel, "kernel loss(", "kernel mine(");
+  auto plan = parse(good, Replace(fast, "axis i : reduce 8", "axis i : reduce 8 tile 4"), &errors);
+  ASSERT_TRUE(plan) << errors;
+  const std::string printed = PrintPlan(*plan);
+  EXPECT_NE(printed.find("kernel loss("), std::string::npos);
+  EXPECT_NE(printed, text);
+  EXPECT_NE(printed.find("reduce 8 tile 4"), std::string::npos);
+  EXPECT_EQ(PrintPlan(Parse(printed)), printed);  // complete by itself
+
+  const auto refused = [&](const std::string& annotation, const std::string& file,
+                           const std::string& words) {
+    EXPECT_FALSE(parse(annotation, file, &errors));
+    EXPECT_NE(errors.find(words), std::string::npos) << errors;
+    EXPECT_NE(errors.find("#[l0::"), std::string::npos) << errors;  // the line of the annotation
+  };
+  refused(good, Replace(kernel, "l: out f32 [1]", "l: out f32 [2]"),
+          "'l' of the kernel of 'fast.uop' is out f32 [2]; 'l' is declared out f32 [1]");
+  refused(good, Replace(kernel, "store n[0]", "store n[1]"), "fast.uop:");
+  refused(good, "sequence x on y {}", "fast.uop:1:1");
+  refused(good, kernel + kernel, "one kernel");
+  refused(good, Replace(kernel, "%4 = reduce_add %3", "%4 = reduce_all %3"), "fast.uop:");
+  refused("#[l0::kernel(\"none.uop\")]", kernel, "none.uop");
+  refused("#[l0::kernel(\"fast.ptx\")]", kernel, "is no file of UOps");
+  refused("#[l0::kernel(fast)]", kernel, "in quotes");
+  refused("#[l0::speed(\"fast.uop\")]", kernel, "no directive of l0");
+  std::filesystem::remove_all(folder);
 }
 
 // What the linear plan has no example of.
