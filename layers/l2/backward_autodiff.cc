@@ -4,7 +4,8 @@
 //
 // checkpoint: [layers] names the layers whose results the backward pass may keep; every other value
 // that it needs is computed once more from those (and from the batch), which the tensor graph of L1
-// then says. Without a list everything is kept.
+// then says. Without a list the choice is left open: everything is kept as long as it fits, and
+// computed again under a bound on memory (layers/l0/lower/recompute.h).
 #include <algorithm>
 #include <map>
 #include <string>

@@ -52,6 +52,15 @@ constexpr Meaning kKernels[] = {
     {"(Nothing)", "(RestCopied g n)", "(copies g n)"},
     {"(Copy v (InMem v q) (RestCopied g (+ i 1)))", "(RestCopied g i)",
      "(copies g n) (copy-step g i v q)"},
+
+    // s, p segments: launches, with what runs again before them.
+    {"(Forward v)", "(KeptAt v s)", "(made v s)"},
+    {"(Save v s (KeptAt v p))", "(KeptAt v s)", "(lasts v s p)"},
+    {"(Recompute v s (RunAgain k s))", "(KeptAt v s)", "(repeatable k s n) (makes k v)"},
+    {"(Relaunch k s (OperandsFrom k s 0))", "(RunAgain k s)", "(repeatable k s n)"},
+    {"(Operand (KeptAt a s) (OperandsFrom k s (+ i 1)))", "(OperandsFrom k s i)",
+     "(repeatable k s n) (reads-operand k i a)"},
+    {"(NoOperand)", "(OperandsFrom k s n)", "(repeatable k s n)"},
 };
 
 constexpr Meaning kPlacement[] = {

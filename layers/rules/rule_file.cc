@@ -19,6 +19,7 @@ constexpr Ruleset kRulesets[] = {
     {"algebra", Lowering::kKernels, "values of the tensor algebra that are equal"},
     {"store", Lowering::kKernels, "which values may be kept in memory"},
     {"choose", Lowering::kKernels, "ways to have a value in registers or in memory"},
+    {"checkpoint", Lowering::kKernels, "ways to have what the backward pass reads"},
     {"placement", Lowering::kPlacement, "ways to have a value in a memory of the system"},
     {"l3_to_l2", Lowering::kMethod, "answers to what the specification leaves open"},
 };
@@ -34,7 +35,7 @@ bool IsRule(std::string_view head) {
 
 // The built-in files whose terms a file of the lowering may use.
 std::span<const std::string_view> TermFiles(Lowering lowering) {
-  static constexpr std::string_view kKernels[] = {"kernel_terms"};
+  static constexpr std::string_view kKernels[] = {"kernel_terms", "checkpointing"};
   static constexpr std::string_view kPlacement[] = {"placement"};
   static constexpr std::string_view kMethod[] = {"lower_l3_l2"};
   switch (lowering) {

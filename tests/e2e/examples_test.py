@@ -9,7 +9,7 @@ import re
 import time
 import unittest
 
-from harness import ROOT, L3cTest
+from harness import ROOT, L3cTest, arenas
 
 EXAMPLES = ROOT / "examples"
 FULL = os.environ.get("L3C_FULL") == "1"
@@ -30,6 +30,7 @@ FIGURES = [
     ("sunspots/sunspots.l3", None, "loss", 0.06, 0.06),  # next year as this one: 0.088 →
     # How often each character occurs: 3.3; which follows which: 2.5 →
     ("shakespeare/shakespeare.l3", 1500, "loss", 2.7, 2.0),
+    ("memory/deep.l2", None, "accuracy", 0.85, 0.85),  # 0.1 →
     ("methods/language.l2", 600, "loss", 2.35, 2.1),
     ("methods/binary.l2", None, "accuracy", 0.85, 0.85),
     ("methods/cnn.l2", None, "train_loss", 0.7, 0.7),  # smoothed labels: 2.3 →, 0.5 at best
@@ -61,7 +62,12 @@ def figures_told():
 
 class Examples(L3cTest):
     def train(self, example, *args):
-        return self.run_json(EXAMPLES / example, *args, timeout=1200)
+        folder = self.dir / f"run-{len(list(self.dir.iterdir()))}"
+        done = self.run_json(EXAMPLES / example, *args, "-o", folder, timeout=1200)
+        # An arena is no more than 3 % larger than what lives in it at once.
+        for name, (size, live) in arenas((folder / "plan.l0").read_text()).items():
+            self.assertLessEqual(size, 1.03 * live, f"{name} of {example}")
+        return done
 
     def test_figures(self):
         done = {}

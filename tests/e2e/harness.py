@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -63,6 +64,26 @@ class L3cTest(unittest.TestCase):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text) if isinstance(text, str) else path.write_bytes(text)
         return path
+
+
+def arenas(plan):
+    """Of each arena of a plan's text: its bytes, and the most that live in it at once."""
+    slots, found = {}, {}
+    for pool, at, size, first, last in re.findall(
+            r"^    \w+ +: .* in (\w+) +at (\d+) +size (\d+) +live (\d+)\.\.(\d+)", plan, re.MULTILINE):
+        slots.setdefault(pool, []).append((int(at), int(size), int(first), int(last)))
+    for pool, entries in slots.items():
+        changes = {}
+        for _, size, first, last in entries:
+            size = -(-size // 64) * 64  # slots begin at multiples of 64
+            changes[first] = changes.get(first, 0) + size
+            changes[last + 1] = changes.get(last + 1, 0) - size
+        live = most = 0
+        for position in sorted(changes):
+            live += changes[position]
+            most = max(most, live)
+        found[pool] = max(at + size for at, size, _, _ in entries), most
+    return found
 
 
 def idx(values, shape):

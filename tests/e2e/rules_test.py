@@ -22,7 +22,7 @@ class Rules(L3cTest):
             self.assertIn(f"rewrites/{file.name}", done.out)
         lines = self.l3c("rules", "--json")
         sets = [e for e in lines.events() if e["event"] == "ruleset"]
-        self.assertEqual({"algebra", "store", "choose", "placement", "l3_to_l2"}, {e["ruleset"] for e in sets})
+        self.assertEqual({"algebra", "store", "choose", "checkpoint", "placement", "l3_to_l2"}, {e["ruleset"] for e in sets})
         self.assertGreater(sum(e["rules"] for e in sets), 60)
         self.assertTrue(lines.done["ok"])
         self.assertIn("Examples:", self.l3c("rules", "--help").out)

@@ -22,6 +22,7 @@
 #include "layers/l3/parse.h"
 #include "layers/l3/print.h"
 #include "layers/l3/verify.h"
+#include "layers/support/units.h"
 #include "runtime/data_set.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/files.h"
@@ -183,8 +184,22 @@ bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) 
       return Succeeds(l1_ && l1::Verify(*l1_, diagnostics_));
     case Layer::kL0:
       l0_ = l0::ParsePlan(source, diagnostics_);
-      return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_));
+      return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_) && FitsMemory());
   }
+  return false;
+}
+
+bool Compilation::FitsMemory() {
+  if (!options_.memory) return true;
+  int64_t bytes = 0;
+  for (const l0::Pool& pool : l0_->pools) bytes += pool.size;
+  if (bytes <= *options_.memory) return true;
+  diagnostics_
+      .Error(support::Kind::kResourceBound, {},
+             "the plan takes " + support::PrintInteger(bytes) +
+                 " bytes of memory, and --memory gives it " +
+                 support::PrintInteger(*options_.memory))
+      .Fix("lower it again, from L1 or above, with --memory: a plan has no decision left");
   return false;
 }
 
@@ -282,6 +297,7 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   planning.search.mode = search::Mode::kGreedy;
   planning.search.rules = rules_;
   planning.numerics = *egraph::ParseNumerics(options_.numerics);
+  planning.memory = options_.memory;
   planning.cache = TheCache();
   planning.cache_kind = "estimate";
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(placed.best())));
@@ -311,6 +327,7 @@ bool Compilation::LowerPlacement() {
   lowering.search = SearchOptions(options_, rules_);
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
+  lowering.memory = options_.memory;
   lowering.cache = TheCache();
   const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
   search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);

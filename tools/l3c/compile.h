@@ -62,6 +62,7 @@ class Compilation {
   std::optional<double> StepSeconds(const l2::Module& module, const l1::System& system) const;
   bool LowerMethod();     // l2 → l1
   bool LowerPlacement();  // l1 → l0
+  bool FitsMemory();      // --memory on a plan
   bool ApplyOverrides();  // --epochs, --steps, --seed on a file of L1 or L0
   bool EnterLowered(Layer layer, std::string text);
   bool Succeeds(bool ok);  // prints pending diagnostics

@@ -91,6 +91,17 @@ bool ParseBudget(const std::map<std::string, std::string>& given,
   return true;
 }
 
+CLI::Validator Bytes() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        std::string error;
+        const std::optional<int64_t> bytes = support::ParseBytes(text, &error);
+        if (bytes && *bytes > 0) return std::string();
+        return "takes bytes above 0 with a unit, such as 8MB, 32KiB or 500000B, not '" + text + "'";
+      },
+      "BYTES");
+}
+
 // The library's own conversion takes nan for a time.
 CLI::Validator Seconds() {
   return CLI::Validator(
@@ -134,7 +145,7 @@ bool KeepsFiles(const Options& options) {
 ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   Options options;
   std::vector<std::string> force, budget;
-  std::string to, color = "auto", diagnostics = "text", data_memory, cache_limit;
+  std::string to, color = "auto", diagnostics = "text", memory, data_memory, cache_limit;
   RunValues length;
   int64_t pick = 0;
 
@@ -175,6 +186,11 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                      "off: first legal choice; greedy: local choices; egraph: joint choices")
         ->check(CLI::IsMember({"off", "greedy", "egraph"}))
         ->capture_default_str();
+    command
+        ->add_option("--memory", memory,
+                     "Bytes that the plan may take, such as 8MB or 32KiB: what does not fit is "
+                     "computed again (default: what the system has)")
+        ->check(Bytes());
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
     command->add_option("--without", options.without,
                         "Leave a rule file out (its name under rewrites/): what is it good for?");
@@ -233,8 +249,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
       ->excludes(run_input);
-  run->add_flag("--explain", options.explain,
-                "Each decision: winner, losers, costs, rules, to standard error; and what was reused");
+  run->add_flag(
+      "--explain", options.explain,
+      "Each decision: winner, losers, costs, rules, to standard error; and what was reused");
   AddTimelineOption(*run, options.timeline);
   run->add_flag("--json", options.json,
                 "One JSON object a line; the last is {\"event\":\"done\",…}");
@@ -423,6 +440,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     return {std::nullopt, 2};
   }
   if (rules_seed->count() > 0) options.seed = length.seed;
+  std::string unread;  // why an option is refused, which its check has said
   for (const CLI::App* command : app.get_subcommands()) {
     auto given = [command](const char* name) {
       const CLI::Option* option = command->get_option_no_throw(name);
@@ -432,6 +450,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--epochs")) options.epochs = length.epochs;
     if (given("--steps")) options.steps = length.steps;
     if (given("--pick")) options.pick = pick;
+    if (given("--memory")) options.memory = support::ParseBytes(memory, &unread);
     if (given("--data-memory") && !ParseDataMemory(data_memory, options.data_memory)) {
       return {std::nullopt, 2};
     }

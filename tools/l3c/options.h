@@ -45,6 +45,7 @@ struct Options {
   std::string search = "egraph";             // --search off|greedy|egraph
   std::map<std::string, std::string> force;  // --force ID=LOSER
   std::vector<std::string> without;          // --without NAME
+  std::optional<int64_t> memory;             // --memory BYTES
   std::vector<std::string> rule_files;       // --rules FILE.egg; of rules check: what to check
   int64_t cases = 200;                       // --cases N
   std::map<std::string, uint64_t> budget;    // --budget work=N, nodes=N, candidates=N

@@ -14,6 +14,7 @@
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
 #include "layers/l0/lower/forms.h"
+#include "layers/l0/lower/recompute.h"
 #include "layers/l0/lower/rule_trace.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
@@ -32,7 +33,7 @@ namespace {
 
 // In the order in which they are loaded.
 constexpr const char* kRuleFiles[] = {"algebra", "weighted_mean",   "convolution", "kernel_terms",
-                                      "layout",  "kernel_grouping", "fusion"};
+                                      "layout",  "kernel_grouping", "fusion",      "checkpointing"};
 
 }  // namespace
 
@@ -99,7 +100,12 @@ class Chooser {
       const egraph::ProgramResult loaded = egraph::LoadProgram(graph_, added.text, added.path);
       if (!loaded.ok()) return RuleError(loaded.status.ToString());
     }
-    for (uint32_t r = built_in; r < graph_.rule_count(); ++r) traced_.push_back(egraph::RuleId{r});
+    // Those of the ruleset `checkpoint` have their say when the kernels are known (recompute.h).
+    const egraph::RulesetId later = graph_.FindRuleset("checkpoint");
+    for (uint32_t r = built_in; r < graph_.rule_count(); ++r) {
+      if (graph_.rule(egraph::RuleId{r}).ruleset == later) continue;
+      traced_.push_back(egraph::RuleId{r});
+    }
     if (!graph_.FindRuleset("store").valid() || !graph_.FindRuleset("choose").valid()) {
       return RuleError("the rules declare no rulesets 'store' and 'choose' (kernel_terms.egg)");
     }
@@ -374,7 +380,7 @@ class Chooser {
               chooser.graph_, chooser.result_.table, chooser.result_.candidates,
               chooser.forms_->all(), chooser.costs_,
               [&chooser](int64_t d) { return chooser.numbers_->At(d); }, Excluded(forms, extents)),
-          extractor(view, costs, TermCosts::Time()),
+          extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
           // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
           search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph) {
       for (const ValueForm& form : forms) {
@@ -458,7 +464,7 @@ class Chooser {
 
     std::vector<ChoiceSearch::Choice> forced;
     for (const auto& [id, label] : options_.forced) {
-      if (!id.starts_with(options_.prefix + "/")) continue;
+      if (!id.starts_with(options_.prefix + "/") || IsMemoryDecision(id)) continue;
       std::string reason;
       if (ForceForm(forms, id, label, extents, reason)) continue;
       std::optional<ChoiceSearch::Choice> choice;
@@ -490,12 +496,19 @@ class Chooser {
     ReadSelection(view, best, roots);
     Count(view, roots);
     ExplainForms(view, roots, forms, extents, forced, explainer, best);
+    const size_t before = explanation_.decisions.size();
     explainer.Explain(plans.search, best, forced, options_.explain, explanation_);
+    for (size_t i = before; i < explanation_.decisions.size(); ++i) {
+      for (search::Loser& loser : explanation_.decisions[i].losers) {
+        if (loser.difference[TermCosts::kTime].value < 0) loser.decided_by = "memory";
+      }
+    }
     if (!traced_.empty()) {
       TraceRules(graph_, view, best, result_, traced_, explainer, explanation_);
     }
     explanation_.report.work += plans.search.work();
-    result_.selection.seconds = best.dag_cost;
+    result_.selection.seconds =
+        options_.seconds_per_byte > 0 ? best.cost.value[TermCosts::kTime] : best.dag_cost;
     return std::move(result_);
   }
 

@@ -28,10 +28,12 @@ struct RuleSource {
 using RuleSources = std::map<std::string, RuleSource>;
 RuleSources EmbeddedRules();
 
-// A value in memory: as `kernel` stores it; -1: given, a batch or the old state.
+// A value in memory: as `kernel` stores it; -1: given, a batch or the old state. `again`: how often
+// the kernel has run before, where it runs several times in a step.
 struct Storage {
   ValueId value = -1;
   int32_t kernel = -1;
+  int32_t again = 0;
   auto operator<=>(const Storage&) const = default;
 };
 
@@ -85,6 +87,9 @@ struct ChooseOptions {
   search::ForcedChoices forced;
   std::string prefix;    // of decision ids: "l0/train"
   bool explain = false;  // fill in the losers: each is an extraction of its own
+  // What it counts for to keep a byte in memory, beside the time of writing and reading it: 0 but
+  // where memory is short.
+  double seconds_per_byte = 0;
   std::vector<RuleSource> added;  // the user's rules, after all others
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
 };

@@ -7,7 +7,8 @@
 
 #include "layers/l0/control_build.h"
 #include "layers/l0/kernel_text.h"
-#include "layers/l0/lower/memory_plan.h"
+#include "layers/l0/lower/arena.h"
+#include "layers/l0/lower/memory_bound.h"
 #include "layers/l0/lower/step.h"
 #include "layers/l0/lower/step_cache.h"
 #include "layers/l0/lower/step_plan.h"
@@ -27,6 +28,7 @@ struct LoweredStep {
   Step step;
   ValueTable table;
   StepPlan plan;
+  ChooseOptions options;  // that it was lowered with
 };
 
 // The staging buffers and tokens of `pipeline_depth` batches in flight.
@@ -45,9 +47,8 @@ struct PipelineSequences {
 
 class Assembler {
  public:
-  Assembler(const l1::Program& program, support::Diagnostics& diagnostics,
-            std::optional<search::SearchFailure>& failure)
-      : program_(program), diagnostics_(diagnostics), failure_(failure) {}
+  Assembler(const l1::Program& program, support::Diagnostics& diagnostics)
+      : program_(program), diagnostics_(diagnostics) {}
 
   bool Assemble(const std::map<std::string, LoweredStep>& steps, Plan& plan) {
     plan_ = &plan;
@@ -59,7 +60,7 @@ class Assembler {
     for (const l1::Phase& phase : program_.schedule.phases) {
       for (const std::string& name : {phase.pipeline, phase.eval}) {
         if (name.empty() || sequences_.contains(name)) continue;
-        if (!Sequences(steps.at(name))) return false;
+        Sequences(steps.at(name));
       }
     }
     for (const l1::Metric& metric : program_.schedule.metrics) {
@@ -280,7 +281,7 @@ class Assembler {
     return command;
   }
 
-  bool Sequences(const LoweredStep& lowered) {
+  void Sequences(const LoweredStep& lowered) {
     const Step& step = lowered.step;
     Staging& staging = StagingOf(step);
     const SamplerId sampler = AddSampler(step);
@@ -309,13 +310,12 @@ class Assembler {
       sequences.load.push_back(AddSequence("load_" + step.name + slot, 0, std::move(loads)));
     }
     Timeline timeline = Lay(lowered);
-    if (!PlaceArena(lowered, timeline, arena)) return false;
+    PlaceArena(lowered, timeline, arena);
     for (int64_t k = 0; k < Depth(); ++k) {
       sequences.run.push_back(AddSequence(
           step.name + "_" + std::to_string(k), 1,
           Commands(lowered, timeline, staging, kernels, arena, static_cast<size_t>(k))));
     }
-    return true;
   }
 
   // One step's commands, without a slot's buffers yet.
@@ -357,54 +357,35 @@ class Assembler {
     return timeline;
   }
 
-  bool PlaceArena(const LoweredStep& lowered, const Timeline& timeline,
+  void PlaceArena(const LoweredStep& lowered, const Timeline& timeline,
                   std::map<Storage, BufferId>& arena) {
-    std::map<Storage, std::pair<int64_t, int64_t>> lives;
-    auto use = [&](const Storage& storage, int64_t at) {
-      if (storage.kernel < 0) return;
-      auto [it, inserted] = lives.try_emplace(storage, at, at);
-      it->second.second = std::max(it->second.second, at);
-    };
-    for (size_t at = 0; at < timeline.size(); ++at) {
-      const Event& event = timeline[at];
-      const int64_t position = static_cast<int64_t>(at);
-      if (event.kind == Event::Kind::kLaunch) {
-        for (const Binding& b : lowered.plan.launches[event.index].bindings) {
-          if (b.state < 0) use(b.storage, position);
-        }
-      } else if (event.kind == Event::Kind::kCopy) {
-        use(lowered.plan.copies[event.index].from, position);
-      } else if (event.kind == Event::Kind::kReport) {
-        for (const Storage& s : lowered.plan.reports) use(s, position);
+    // Where in the timeline what PackArena() counts by launch, copy and report stands.
+    std::vector<int64_t> positions;
+    for (const Event::Kind kind :
+         {Event::Kind::kLaunch, Event::Kind::kCopy, Event::Kind::kReport}) {
+      for (size_t at = 0; at < timeline.size(); ++at) {
+        if (timeline[at].kind == kind) positions.push_back(static_cast<int64_t>(at));
       }
     }
-    std::erase_if(lives, [](const auto& life) { return life.first.value < 0; });
-    if (lives.empty()) return true;
+    const Arena packed = PackArena(lowered.plan, lowered.table);
+    if (packed.slots.empty()) return;
     const PoolId pool = AddPool("arena_" + lowered.step.name, PoolKind::kArena);
-    std::vector<Slot> slots;
-    for (const auto& [storage, life] : lives) {
-      slots.push_back({Bytes(lowered.table.values[storage.value]), life.first, life.second, 0});
-    }
-    const Packing packing = PackSlots(slots, kAlignment);
-    plan_->pools[pool].size = packing.size;
-    size_t i = 0;
-    for (const auto& [storage, life] : lives) {
+    plan_->pools[pool].size = packed.packing.size;
+    for (const auto& [storage, slot] : packed.slots) {
       const Value& value = lowered.table.values[storage.value];
       Buffer buffer;
       buffer.name = Unique(lowered.step.name + "_" + value.name);
       buffer.dtype = value.dtype;
       buffer.shape = value.shape;
       buffer.pool = pool;
-      buffer.offset = slots[i].offset;
-      buffer.size = slots[i].size;
-      buffer.first_use = life.first;
-      buffer.last_use = life.second;
+      buffer.offset = slot.offset;
+      buffer.size = slot.size;
+      buffer.first_use = positions[static_cast<size_t>(slot.first_use)];
+      buffer.last_use = positions[static_cast<size_t>(slot.last_use)];
       buffer.span = value.span;
       plan_->buffers.push_back(std::move(buffer));
       arena[storage] = static_cast<BufferId>(plan_->buffers.size() - 1);
-      ++i;
     }
-    return true;
   }
 
   BufferId BufferOf(const LoweredStep& lowered, const Storage& storage, const Staging& staging,
@@ -549,7 +530,6 @@ class Assembler {
 
   const l1::Program& program_;
   support::Diagnostics& diagnostics_;
-  std::optional<search::SearchFailure>& failure_;
   Plan* plan_ = nullptr;
   std::set<std::string> names_;
   std::vector<BufferId> state_;  // by index into AllState
@@ -613,54 +593,239 @@ std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& 
   return planned;
 }
 
+// What a byte in memory may count for (ChooseOptions), where it is short: kernels that keep less
+// and compute more are the other way to need less memory.
+struct MemoryPrice {
+  const char* label;
+  double seconds_per_byte;
+};
+constexpr MemoryPrice kPrices[] = {
+    {"fastest", 0}, {"lean", 1e-11}, {"leaner", 1e-10}, {"leanest", 1e-9}};
+constexpr const char* kPriceId = "l0/kernels.memory";
+
+class Lowering {
+ public:
+  Lowering(const l1::Program& program, const KernelCostModel& costs, const LowerOptions& options,
+           support::Diagnostics& diagnostics)
+      : program_(program), costs_(costs), options_(options), diagnostics_(diagnostics) {
+    result_.explanation.lowering = "l1->l0";
+  }
+
+  search::LoweringResult<Plan> Run() {
+    Attempt attempt;
+    if (!PlanAll(0, options_.search.forced, options_.explain, attempt)) return Failed(attempt);
+    const MemoryBound memory(attempt.plan, program_.system, options_.memory);
+    bool asked = options_.explain;
+    for (const auto& [id, label] : options_.search.forced) asked |= IsMemoryDecision(id);
+    if (!memory.Fits()) {
+      const std::optional<size_t> price = ChoosePrice(memory);
+      if (!price) return std::move(result_);
+      if (*price > 0) {
+        attempt = {};
+        if (!PlanAll(kPrices[*price].seconds_per_byte, options_.search.forced, options_.explain,
+                     attempt)) {
+          return Failed(attempt);
+        }
+      }
+      attempt.explanation.decisions.push_back(std::move(price_));
+    }
+    if (asked || !MemoryBound(attempt.plan, program_.system, options_.memory).Fits()) {
+      int64_t needed = 0;
+      if (!Keep(attempt, needed)) {
+        if (!attempt.failure) memory.Report(needed, diagnostics_);
+        return Failed(attempt);
+      }
+      for (const auto& [name, lowered] : attempt.steps) {
+        ExplainPacking(lowered.plan, lowered.step, lowered.table, lowered.options.prefix,
+                       attempt.explanation);
+      }
+    }
+    search::Candidate<Plan> candidate;
+    candidate.target = std::move(attempt.plan);
+    candidate.cost = {{"time", SecondsOf(attempt.steps), "s", std::string(costs_.evidence())}};
+    result_.candidates.push_back(std::move(candidate));
+    result_.explanation = std::move(attempt.explanation);
+    return std::move(result_);
+  }
+
+ private:
+  struct Attempt {
+    std::map<std::string, LoweredStep> steps;
+    Plan plan;
+    search::Explanation explanation;
+    std::optional<search::SearchFailure> failure;
+  };
+
+  void Take(Attempt& attempt) {
+    result_.failure = std::move(attempt.failure);
+    result_.explanation = std::move(attempt.explanation);
+  }
+  search::LoweringResult<Plan> Failed(Attempt& attempt) {
+    Take(attempt);
+    return std::move(result_);
+  }
+
+  static bool Fail(std::string reason, std::string hint, Attempt& attempt) {
+    attempt.failure = search::NoCandidates{std::move(reason), std::move(hint), {}};
+    return false;
+  }
+
+  // Of a step of each phase.
+  double SecondsOf(const std::map<std::string, LoweredStep>& steps) const {
+    double seconds = 0;
+    std::set<std::string> counted;
+    for (const l1::Phase& phase : program_.schedule.phases) {
+      if (counted.insert(phase.pipeline).second) seconds += steps.at(phase.pipeline).plan.seconds;
+    }
+    return seconds;
+  }
+
+  // Every pipeline by itself, everything saved, and all of them put together.
+  bool PlanAll(double seconds_per_byte, const search::ForcedChoices& forced, bool explain,
+               Attempt& attempt) {
+    attempt.explanation.lowering = "l1->l0";
+    for (const l1::Phase& phase : program_.schedule.phases) {
+      for (const std::string& name : {phase.pipeline, phase.eval}) {
+        if (name.empty() || attempt.steps.contains(name)) continue;
+        const l1::Pipeline* pipeline = l1::FindPipeline(program_, name);
+        if (!pipeline) return Fail("there is no pipeline '" + name + "'", "declare it", attempt);
+        auto step = MergeStep(program_, *pipeline, ReportsOf(program_, *pipeline), diagnostics_);
+        if (!step) return Fail("pipeline '" + name + "' does not hold together", "", attempt);
+        ChooseOptions choose;
+        choose.mode = options_.search.mode;
+        choose.budget = options_.search.budget;
+        choose.forced = forced;
+        choose.prefix = "l0/" + name;
+        choose.explain = explain;
+        choose.seconds_per_byte = seconds_per_byte;
+        choose.numerics = options_.numerics;
+        for (const search::AddedRules& added : options_.search.rules) {
+          if (added.lowering == "l1->l0") choose.added.push_back({added.file, added.text});
+        }
+        std::string rule_error;
+        std::optional<PlannedStep> planned = PlanOrReuse(
+            *step, costs_, options_, choose, attempt.explanation, attempt.failure, rule_error);
+        if (!rule_error.empty()) return Fail(rule_error, "mend the rules", attempt);
+        if (!planned) return false;
+        if (const std::string wrong = ForcePacking(choose.forced, choose.prefix, planned->plan);
+            !wrong.empty()) {
+          return Fail(wrong, "see --explain for the ids and labels", attempt);
+        }
+        attempt.steps[name] = {std::move(*step), std::move(planned->table),
+                               std::move(planned->plan), choose};
+      }
+    }
+    if (attempt.steps.empty()) {
+      return Fail("the schedule has no phases", "add `phases [ … ]`", attempt);
+    }
+    return Assemble(attempt);
+  }
+
+  bool Assemble(Attempt& attempt) {
+    attempt.plan = {};
+    if (Assembler(program_, diagnostics_).Assemble(attempt.steps, attempt.plan)) return true;
+    return Fail("the plan cannot be put together", "", attempt);
+  }
+
+  // Decides what is saved and puts the plan together again.
+  bool Keep(Attempt& attempt, int64_t& needed) {
+    std::vector<BoundStep> bounded;
+    for (auto& [name, lowered] : attempt.steps) {
+      bounded.push_back({&lowered.plan, &lowered.table, &lowered.options});
+    }
+    std::string rule_error;
+    const MemoryBound memory(attempt.plan, program_.system, options_.memory);
+    if (!memory.Keep(bounded, costs_.evidence(), options_.rules, attempt.explanation,
+                     attempt.failure, rule_error, needed)) {
+      return rule_error.empty() ? false : Fail(rule_error, "mend the rules", attempt);
+    }
+    return Assemble(attempt);
+  }
+
+  // Which kernels are fastest once they fit, all else at its best. Nothing when none fit, which has
+  // been reported then.
+  std::optional<size_t> ChoosePrice(const MemoryBound& memory) {
+    std::vector<std::optional<double>> seconds(std::size(kPrices));
+    int64_t least = kNoBound;
+    std::optional<size_t> best;
+    for (size_t p = 0; p < std::size(kPrices); ++p) {
+      Attempt attempt;
+      if (!PlanAll(kPrices[p].seconds_per_byte, {}, false, attempt)) {
+        Take(attempt);
+        return std::nullopt;
+      }
+      int64_t needed = 0;
+      if (!MemoryBound(attempt.plan, program_.system, options_.memory).Fits() &&
+          !Keep(attempt, needed)) {
+        if (attempt.failure) {
+          Take(attempt);
+          return std::nullopt;
+        }
+        least = std::min(least, needed);
+        continue;
+      }
+      seconds[p] = SecondsOf(attempt.steps);
+      if (!best || *seconds[p] < *seconds[*best]) best = p;
+    }
+    if (!best) {
+      memory.Report(least, diagnostics_);
+      return std::nullopt;
+    }
+    const auto cost = [&](size_t p) -> search::CostVector {
+      return {{"time", *seconds[p], "s", std::string(costs_.evidence())}};
+    };
+    price_.id = kPriceId;
+    if (const auto forced = options_.search.forced.find(kPriceId);
+        forced != options_.search.forced.end()) {
+      const auto it = std::find_if(std::begin(kPrices), std::end(kPrices), [&](const auto& price) {
+        return price.label == forced->second;
+      });
+      const size_t p = static_cast<size_t>(it - std::begin(kPrices));
+      if (p == std::size(kPrices) || !seconds[p]) {
+        result_.failure = search::NoCandidates{
+            "'" + forced->second + "' of '" + kPriceId + "' does not fit or is not known",
+            "see --explain for the labels",
+            {}};
+        return std::nullopt;
+      }
+      best = p;
+      price_.forced = true;
+    }
+    price_.chosen = kPrices[*best].label;
+    price_.cost = cost(*best);
+    for (size_t p = 0; p < std::size(kPrices); ++p) {
+      if (p == *best) continue;
+      if (!seconds[p]) {
+        price_.pruned.push_back({kPrices[p].label, "does not fit", 0});
+        continue;
+      }
+      search::Loser loser;
+      loser.label = kPrices[p].label;
+      loser.cost = cost(p);
+      loser.difference = search::Difference(loser.cost, price_.cost);
+      loser.decided_by = "time";
+      price_.losers.push_back(std::move(loser));
+    }
+    std::stable_sort(price_.losers.begin(), price_.losers.end(),
+                     [](const search::Loser& a, const search::Loser& b) {
+                       return a.cost[0].value < b.cost[0].value;
+                     });
+    return best;
+  }
+
+  const l1::Program& program_;
+  const KernelCostModel& costs_;
+  const LowerOptions& options_;
+  support::Diagnostics& diagnostics_;
+  search::Decision price_;
+  search::LoweringResult<Plan> result_;
+};
+
 }  // namespace
 
 search::LoweringResult<Plan> Lower(const l1::Program& program, const KernelCostModel& costs,
                                    const LowerOptions& options, support::Diagnostics& diagnostics) {
-  search::LoweringResult<Plan> result;
-  result.explanation.lowering = "l1->l0";
-  const auto fail = [&](std::string reason, std::string hint) {
-    result.failure = search::NoCandidates{std::move(reason), std::move(hint), {}};
-    return result;
-  };
-  std::map<std::string, LoweredStep> steps;
-  double seconds = 0;
-  for (const l1::Phase& phase : program.schedule.phases) {
-    for (const std::string& name : {phase.pipeline, phase.eval}) {
-      if (name.empty() || steps.contains(name)) continue;
-      const l1::Pipeline* pipeline = l1::FindPipeline(program, name);
-      if (!pipeline) return fail("there is no pipeline '" + name + "'", "declare it");
-      auto step = MergeStep(program, *pipeline, ReportsOf(program, *pipeline), diagnostics);
-      if (!step) return fail("pipeline '" + name + "' does not hold together", "");
-      ChooseOptions choose;
-      choose.mode = options.search.mode;
-      choose.budget = options.search.budget;
-      choose.forced = options.search.forced;
-      choose.prefix = "l0/" + name;
-      choose.explain = options.explain;
-      choose.numerics = options.numerics;
-      for (const search::AddedRules& added : options.search.rules) {
-        if (added.lowering == "l1->l0") choose.added.push_back({added.file, added.text});
-      }
-      std::string rule_error;
-      std::optional<PlannedStep> planned = PlanOrReuse(
-          *step, costs, options, choose, result.explanation, result.failure, rule_error);
-      if (!rule_error.empty()) return fail(rule_error, "mend the rules");
-      if (!planned) return result;
-      if (name == phase.pipeline) seconds += planned->plan.seconds;
-      steps[name] = {std::move(*step), std::move(planned->table), std::move(planned->plan)};
-    }
-  }
-  if (steps.empty()) return fail("the schedule has no phases", "add `phases [ … ]`");
-  search::Candidate<Plan> candidate;
-  Assembler assembler(program, diagnostics, result.failure);
-  if (!assembler.Assemble(steps, candidate.target)) {
-    if (!result.failure) return fail("the plan cannot be put together", "");
-    return result;
-  }
-  candidate.cost = {{"time", seconds, "s", std::string(costs.evidence())}};
-  result.candidates.push_back(std::move(candidate));
-  return result;
+  return Lowering(program, costs, options, diagnostics).Run();
 }
 
 }  // namespace l3c::l0::lower

@@ -5,13 +5,16 @@
 //            ──FindCandidates──► kernels that could be           candidates.h
 //            ──ChooseKernels───► kernels that will be            choose.h, rewrites/*.egg
 //            ──BuildKernel─────► UOps, and a schedule for each   kernel_build.h
-//            ──PackSlots───────► offsets                         memory_plan.h
+//            ──MemoryBound─────► what is saved, what made again  memory_bound.h, recompute.h
+//            ──PackArena───────► offsets                         arena.h
 //            ──AssemblePlan────► streams, tokens, sequences, control
 //
 // Streams: a loader and one for compute. A step reads what the step before it wrote (the state), so
 // steps never overlap one another; what overlaps them is loading, `pipeline_depth` batches ahead.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "layers/l0/lower/choose.h"
@@ -28,6 +31,9 @@ struct LowerOptions {
   search::LoweringOptions search;
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
   bool explain = false;  // cost the losers too
+  // Bytes that all buffers of the plan together may take in the memory of the compute node, beside
+  // what the system says of that.
+  std::optional<int64_t> memory;
   RuleSources rules = EmbeddedRules();
   // Plans of steps from earlier runs (step_cache.h); the result is the same with and without. They
   // are kept as `cache_kind`.

@@ -3,32 +3,29 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 namespace l3c::l0::lower {
 
 namespace {
 
+constexpr PackOrder kOrders[] = {PackOrder::kSize, PackOrder::kArea, PackOrder::kLife,
+                                 PackOrder::kStart, PackOrder::kRaise};
+// Packings that kRaise tries, less where there are many slots.
+constexpr size_t kMostRaises = 256;
+constexpr size_t kRaiseWork = 4'000'000;
+
 int64_t RoundUp(int64_t x, int64_t alignment) {
   return (x + alignment - 1) / alignment * alignment;
 }
 
-}  // namespace
-
-Packing PackSlots(std::vector<Slot>& slots, int64_t alignment) {
-  Packing packing;
-  std::vector<size_t> order(slots.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto area = [&](size_t i) {
-    return static_cast<double>(slots[i].size) *
-           static_cast<double>(slots[i].last_use - slots[i].first_use + 1);
-  };
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    if (slots[a].size != slots[b].size) return slots[a].size > slots[b].size;
-    return area(a) > area(b);
-  });
+// Fills in the offsets; bytes of the pool.
+int64_t Place(const std::vector<size_t>& order, std::vector<Slot>& slots, int64_t alignment) {
+  int64_t pool = 0;
   std::vector<size_t> placed;
+  std::vector<std::pair<int64_t, int64_t>> taken;
   for (size_t i : order) {
-    std::vector<std::pair<int64_t, int64_t>> taken;
+    taken.clear();
     for (size_t other : placed) {
       if (slots[other].last_use < slots[i].first_use ||
           slots[i].last_use < slots[other].first_use) {
@@ -51,20 +48,115 @@ Packing PackSlots(std::vector<Slot>& slots, int64_t alignment) {
       end = std::max(end, stop);
     }
     slots[i].offset = best >= 0 ? best : end;
-    packing.size = std::max(packing.size, slots[i].offset + slots[i].size);
+    pool = std::max(pool, slots[i].offset + slots[i].size);
     placed.push_back(i);
   }
-  // Live bytes change only where a slot begins or has ended.
+  return pool;
+}
+
+std::vector<size_t> OrderOf(PackOrder order, const std::vector<Slot>& slots) {
+  const auto life = [&](size_t i) { return slots[i].last_use - slots[i].first_use + 1; };
+  const auto area = [&](size_t i) {
+    return static_cast<double>(slots[i].size) * static_cast<double>(life(i));
+  };
+  std::vector<size_t> sorted(slots.size());
+  std::iota(sorted.begin(), sorted.end(), size_t{0});
+  std::stable_sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) {
+    switch (order) {
+      case PackOrder::kArea:
+        return area(a) > area(b);
+      case PackOrder::kLife:
+        return life(a) != life(b) ? life(a) > life(b) : slots[a].size > slots[b].size;
+      case PackOrder::kStart:
+        return slots[a].first_use != slots[b].first_use ? slots[a].first_use < slots[b].first_use
+                                                        : slots[a].size > slots[b].size;
+      case PackOrder::kSize:
+      case PackOrder::kRaise:
+        break;
+    }
+    return slots[a].size != slots[b].size ? slots[a].size > slots[b].size : area(a) > area(b);
+  });
+  return sorted;
+}
+
+int64_t Pack(PackOrder order, std::vector<Slot>& slots, int64_t alignment, int64_t lower_bound) {
+  std::vector<size_t> sorted = OrderOf(order, slots);
+  int64_t size = Place(sorted, slots, alignment);
+  if (order != PackOrder::kRaise) return size;
+  const size_t raises =
+      std::min(kMostRaises, kRaiseWork / std::max<size_t>(1, slots.size() * slots.size()));
+  std::vector<Slot> best = slots;
+  for (size_t n = 0; n < raises && size > lower_bound; ++n) {
+    const auto top = std::max_element(sorted.begin(), sorted.end(), [&](size_t a, size_t b) {
+      return slots[a].offset + slots[a].size < slots[b].offset + slots[b].size;
+    });
+    if (top == sorted.begin()) break;
+    std::rotate(sorted.begin(), top, top + 1);
+    const int64_t now = Place(sorted, slots, alignment);
+    if (now < size) size = now, best = slots;
+  }
+  slots = std::move(best);
+  return size;
+}
+
+// Live bytes change only where a slot begins or has ended.
+int64_t MostLive(const std::vector<Slot>& slots, int64_t alignment) {
   std::map<int64_t, int64_t> changes;
   for (const Slot& slot : slots) {
     changes[slot.first_use] += RoundUp(slot.size, alignment);
     changes[slot.last_use + 1] -= RoundUp(slot.size, alignment);
   }
   int64_t live = 0;
+  int64_t most = 0;
   for (const auto& [position, change] : changes) {
     live += change;
-    packing.lower_bound = std::max(packing.lower_bound, live);
+    most = std::max(most, live);
   }
+  return most;
+}
+
+}  // namespace
+
+std::span<const PackOrder> PackOrders() { return kOrders; }
+
+std::string_view PackOrderName(PackOrder order) {
+  switch (order) {
+    case PackOrder::kSize:
+      return "by size";
+    case PackOrder::kArea:
+      return "by size and life";
+    case PackOrder::kLife:
+      return "by life";
+    case PackOrder::kStart:
+      return "by start";
+    case PackOrder::kRaise:
+      return "by size, raised";
+  }
+  return "";
+}
+
+std::optional<PackOrder> ParsePackOrder(std::string_view name) {
+  for (PackOrder order : kOrders) {
+    if (PackOrderName(order) == name) return order;
+  }
+  return std::nullopt;
+}
+
+Packing PackSlots(std::vector<Slot>& slots, int64_t alignment, std::optional<PackOrder> order) {
+  Packing packing;
+  packing.lower_bound = MostLive(slots, alignment);
+  std::vector<Slot> best;
+  for (PackOrder tried : kOrders) {
+    if (order && *order != tried) continue;
+    std::vector<Slot> placed = slots;
+    const int64_t size = Pack(tried, placed, alignment, packing.lower_bound);
+    if (!best.empty() && size >= packing.size) continue;
+    packing.size = size;
+    packing.order = tried;
+    best = std::move(placed);
+    if (size <= packing.lower_bound) break;
+  }
+  slots = std::move(best);
   return packing;
 }
 

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
 #include <vector>
 
 namespace l3c::l0::lower {
@@ -13,13 +16,27 @@ struct Slot {
   int64_t offset = 0;  // filled in: a multiple of `alignment`
 };
 
+// Which slots are placed first.
+enum class PackOrder : uint8_t {
+  kSize,   // the largest; of equal ones, what lives longest
+  kArea,   // the largest size times life
+  kLife,   // what lives longest; of equal ones, the largest
+  kStart,  // what begins to live first
+  kRaise,  // as by size, then again and again whatever ended on top before
+};
+std::span<const PackOrder> PackOrders();
+std::string_view PackOrderName(PackOrder order);  // "by size", …
+std::optional<PackOrder> ParsePackOrder(std::string_view name);
+
 struct Packing {
   int64_t size = 0;         // bytes of the pool
   int64_t lower_bound = 0;  // the most bytes that live at one position
+  PackOrder order = PackOrder::kSize;
 };
 
-// Best fit, longest-lived bytes first: slots by decreasing size · lifetime, each at the smallest
-// gap that is free over its lifetime. Never overlaps slots that live at the same position.
-Packing PackSlots(std::vector<Slot>& slots, int64_t alignment);
+// Each slot at the smallest gap that is free over its lifetime, in the order that needs the fewest
+// bytes, or in the one given. Never overlaps slots that live at the same position.
+Packing PackSlots(std::vector<Slot>& slots, int64_t alignment,
+                  std::optional<PackOrder> order = std::nullopt);
 
 }  // namespace l3c::l0::lower

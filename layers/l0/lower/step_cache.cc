@@ -60,7 +60,7 @@ namespace l3c::l0::lower {
 
 template <class Archive>
 void Fields(Archive& archive, Storage& s) {
-  archive(s.value, s.kernel);
+  archive(s.value, s.kernel, s.again);
 }
 template <class Archive>
 void Fields(Archive& archive, Binding& b) {
@@ -79,9 +79,11 @@ void Fields(Archive& archive, StepOutput& o) {
   archive(o.kind, o.node, o.state, o.name);
 }
 // Whoever adds a member writes it here as well.
-static_assert(sizeof(Storage) == 8 && sizeof(Binding) == 12 && sizeof(ChosenCopy) == 12);
-static_assert(sizeof(Launch) == sizeof(Kernel) + sizeof(std::vector<Binding>));
-static_assert(sizeof(StepPlan) == 3 * sizeof(std::vector<int>) + sizeof(double));
+static_assert(sizeof(Storage) == 12 && sizeof(Binding) == 16 && sizeof(ChosenCopy) == 16);
+static_assert(sizeof(Launch) ==
+              sizeof(Kernel) + sizeof(std::vector<Binding>) + sizeof(std::string) + sizeof(double));
+// The packing is forced, if at all, when the plan is there.
+static_assert(sizeof(StepPlan) == 3 * sizeof(std::vector<int>) + 2 * sizeof(double));
 
 namespace {
 
@@ -109,7 +111,8 @@ std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSo
   key(figures, std::string(costs.evidence()), rules.size());
   for (const auto& [name, source] : rules) key(name, source.path, source.text);
   key(options.mode, options.budget.work, options.budget.egraph_nodes, options.budget.candidates,
-      options.budget.top, options.prefix, options.explain, options.numerics);
+      options.budget.top, options.prefix, options.explain, options.numerics,
+      options.seconds_per_byte);
   for (const auto& [id, label] : options.forced) {
     if (id.starts_with(options.prefix + "/")) key(id, label);
   }
@@ -121,7 +124,7 @@ std::string WritePlannedStep(const PlannedStep& planned) {
   out(planned.explanation, planned.plan.seconds, planned.plan.copies, planned.plan.reports,
       planned.plan.launches.size());
   for (const Launch& launch : planned.plan.launches) {
-    out(PrintKernel(launch.kernel), launch.bindings);
+    out(PrintKernel(launch.kernel), launch.bindings, launch.id, launch.seconds);
   }
   out(planned.table.values.size());
   for (const Value& value : planned.table.values) {
@@ -139,7 +142,7 @@ std::optional<PlannedStep> ReadPlannedStep(std::string_view bytes) {
   for (size_t i = 0; i < launches && in.ok(); ++i) {
     std::string text;
     Launch launch;
-    in(text, launch.bindings);
+    in(text, launch.bindings, launch.id, launch.seconds);
     std::optional<Kernel> kernel = ReadKernel(std::move(text));
     if (!kernel) return std::nullopt;
     launch.kernel = *std::move(kernel);

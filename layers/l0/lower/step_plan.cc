@@ -35,7 +35,9 @@ class StepPlanner {
     for (size_t i : Order()) {
       Launch launch;
       launch.bindings = built_[i].bindings;
-      if (!ScheduleKernel(i, launch.kernel)) return plan;
+      launch.id = KernelId(chosen_.table,
+                           chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate]);
+      if (!ScheduleKernel(i, launch)) return plan;
       plan.launches.push_back(std::move(launch));
     }
     plan.copies = chosen_.selection.copies;
@@ -45,7 +47,7 @@ class StepPlanner {
   }
 
  private:
-  bool ScheduleKernel(size_t i, Kernel& scheduled) {
+  bool ScheduleKernel(size_t i, Launch& launch) {
     const BuiltKernel& built = built_[i];
     const std::vector<Schedule> schedules = CandidateSchedules(built.kernel, costs_.target());
     std::vector<double> seconds;
@@ -57,8 +59,7 @@ class StepPlanner {
     }
     const size_t own = best;
     search::Decision decision;
-    const Candidate& candidate = chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate];
-    decision.id = options_.prefix + "/" + KernelId(chosen_.table, candidate) + ".schedule";
+    decision.id = options_.prefix + "/" + launch.id + ".schedule";
     auto forced = options_.forced.find(decision.id);
     if (forced != options_.forced.end()) {
       bool known = false;
@@ -96,7 +97,13 @@ class StepPlanner {
       }
       explanation_.decisions.push_back(std::move(decision));
     }
-    scheduled = ApplySchedule(built.kernel, schedules[best]);
+    launch.kernel = ApplySchedule(built.kernel, schedules[best]);
+    double blocks = 1;
+    for (const Axis& axis : launch.kernel.axes) {
+      if (axis.kind != AxisKind::kGrid) continue;
+      blocks *= static_cast<double>((axis.extent + axis.block - 1) / axis.block);
+    }
+    launch.seconds = seconds[best] + costs_.LaunchSeconds(blocks);
     return true;
   }
 

@@ -1,24 +1,29 @@
 // The kernels of one step in the order in which they are launched, each with its schedule.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "layers/l0/lower/choose.h"
 #include "layers/l0/lower/kernel_build.h"
+#include "layers/l0/lower/memory_plan.h"
 
 namespace l3c::l0::lower {
 
 struct Launch {
   Kernel kernel;                  // scheduled
   std::vector<Binding> bindings;  // in parameter order
+  std::string id;                 // as in decision ids
+  double seconds = 0;             // by the cost model
 };
 
 struct StepPlan {
   std::vector<Launch> launches;
-  std::vector<ChosenCopy> copies;  // after all launches
-  std::vector<Storage> reports;    // parallel to the step's outputs
-  double seconds = 0;              // of the step, by the cost model
+  std::vector<ChosenCopy> copies;    // after all launches
+  std::vector<Storage> reports;      // parallel to the step's outputs
+  double seconds = 0;                // of the step, by the cost model
+  std::optional<PackOrder> packing;  // of its arena, where it is forced
 };
 
 // Builds, schedules and orders. A kernel follows those whose results it loads, and a kernel that

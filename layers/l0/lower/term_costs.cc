@@ -62,7 +62,8 @@ TermCosts::TermCosts(const egraph::EGraph& graph, const ValueTable& table,
   for (uint32_t k = 0; k < candidates.kernels.size(); ++k) {
     for (uint32_t c = 0; c < candidates.kernels[k].contexts.size(); ++c) owner_.emplace_back(k, c);
   }
-  schema_.components = {{"time", "s"}, {"launches", ""}, {"bytes", "B"}, {"flops", "FLOP"}};
+  schema_.components = {
+      {"time", "s"}, {"launches", ""}, {"bytes", "B"}, {"flops", "FLOP"}, {"kept", "B"}};
 }
 
 CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
@@ -110,7 +111,10 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
           .Set(kFlops, 2 * k * static_cast<double>(NumElements(table_.values[v].shape)), evidence_);
     }
     case kStoreTerm:
-    case kBesideTerm:
+    case kBesideTerm: {
+      const auto bytes = static_cast<double>(Bytes(table_.values[static_cast<size_t>(arg(0))]));
+      return Stored(arg(0), arg(1)).Set(kKept, bytes, evidence_);
+    }
     case kWriteTerm:
       return Stored(arg(0), arg(1));
     case kRunTerm: {

@@ -18,14 +18,19 @@ using DefinitionAt = std::function<std::pair<ValueId, uint32_t>(int64_t number)>
 
 class TermCosts : public egraph::CostModel {
  public:
-  enum Component : size_t { kTime, kLaunches, kBytes, kFlops };
+  enum Component : size_t { kTime, kLaunches, kBytes, kFlops, kKept };
 
   // `excluded`: definitions that nothing may be computed by.
   TermCosts(const egraph::EGraph& graph, const ValueTable& table, const CandidateSet& candidates,
             const std::vector<DotForm>& forms, const KernelCostModel& costs,
             DefinitionAt definition_at, std::set<int64_t> excluded = {});
 
-  static egraph::Objective Time() { return egraph::Objective::Single(kTime); }
+  // `seconds_per_byte`: what a byte counts for that a value is kept in.
+  static egraph::Objective Time(double seconds_per_byte) {
+    egraph::Objective objective = egraph::Objective::Single(kTime);
+    objective.weight[kKept] = seconds_per_byte;
+    return objective;
+  }
 
   const egraph::CostSchema& schema() const override { return schema_; }
   egraph::CostVector NodeCost(const egraph::EGraphView& view, egraph::ENodeRef node) const override;

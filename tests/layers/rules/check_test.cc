@@ -236,6 +236,12 @@ TEST(CheckRules, WrongVariantsOfBuiltInRulesFail) {
       {"kernel_grouping", "((kept v)) ((stored v))", "((kept v)) ((stored (+ v 1)))"},
       {"layout", "((stored t))", "((stored (* t 2)))"},
 
+      {"checkpointing", "(Save v s (KeptAt v p))", "(Save v s (KeptAt v s))"},
+      {"checkpointing", "(Recompute v s (RunAgain k s))", "(Recompute v s (RunAgain v s))"},
+      {"checkpointing", "(repeatable k s n) (makes k v)", "(repeatable k s n) (makes n v)"},
+      {"checkpointing", "(Operand (KeptAt a s)", "(Operand (KeptAt a i)"},
+      {"checkpointing", "(OperandsFrom k s n) (NoOperand)", "(OperandsFrom k s 1) (NoOperand)"},
+
       {"placement", "(Move (Made v k) what k m)", "(Move (Made v k) what m k)"},
       {"placement", "(CanRun op c) (Local c m))\n      ((union (Made v m) (Run1",
        "(Local c m) (Link op m))\n      ((union (Made v m) (Run1"},

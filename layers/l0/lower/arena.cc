@@ -1,0 +1,105 @@
+#include "layers/l0/lower/arena.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "layers/l0/plan.h"
+#include "layers/tensor/op.h"
+
+namespace l3c::l0::lower {
+
+Arena PackArena(const StepPlan& plan, const ValueTable& table) {
+  Arena arena;
+  const auto use = [&](const Storage& storage, size_t at) {
+    if (storage.kernel < 0 || storage.value < 0) return;
+    const auto position = static_cast<int64_t>(at);
+    const auto [it, fresh] = arena.slots.try_emplace(storage);
+    if (fresh) it->second = {Bytes(table.values[storage.value]), position, position, 0};
+    it->second.last_use = std::max(it->second.last_use, position);
+  };
+  size_t at = 0;
+  for (const Launch& launch : plan.launches) {
+    for (const Binding& b : launch.bindings) {
+      if (b.state < 0) use(b.storage, at);
+    }
+    ++at;
+  }
+  for (const ChosenCopy& copy : plan.copies) use(copy.from, at++);
+  for (const Storage& report : plan.reports) use(report, at);
+  std::vector<Slot> slots;
+  for (const auto& [storage, slot] : arena.slots) slots.push_back(slot);
+  arena.packing = PackSlots(slots, kAlignment, plan.packing);
+  size_t i = 0;
+  for (auto& [storage, slot] : arena.slots) slot = slots[i++];
+  return arena;
+}
+
+int64_t OpByOpBytes(const tensor::Graph& graph) {
+  std::vector<size_t> last(graph.size());
+  for (tensor::NodeId id = 0; id < graph.size(); ++id) {
+    last[id] = id;
+    for (tensor::NodeId input : graph.node(id).inputs) last[input] = id;
+  }
+  for (const tensor::Output& output : graph.outputs()) last[output.node] = graph.size();
+  std::vector<int64_t> change(graph.size() + 2);
+  for (tensor::NodeId id = 0; id < graph.size(); ++id) {
+    const tensor::Node& node = graph.node(id);
+    if (node.op == tensor::Op::kInput) continue;
+    const int64_t bytes =
+        tensor::NumElements(node.shape) * static_cast<int64_t>(tensor::SizeOf(node.dtype));
+    change[id] += bytes;
+    change[last[id] + 1] -= bytes;
+  }
+  int64_t live = 0;
+  int64_t most = 0;
+  for (int64_t bytes : change) most = std::max(most, live += bytes);
+  return most;
+}
+
+void ExplainPacking(const StepPlan& plan, const Step& step, const ValueTable& table,
+                    const std::string& prefix, search::Explanation& explanation) {
+  const Arena arena = PackArena(plan, table);
+  if (arena.slots.empty()) return;
+  const auto op_by_op = static_cast<double>(OpByOpBytes(step.graph));
+  const auto cost = [&](const Packing& packing) -> search::CostVector {
+    return {{"memory", static_cast<double>(packing.size), "B", "exact"},
+            {"live", static_cast<double>(packing.lower_bound), "B", "exact"},
+            {"op_by_op", op_by_op, "B", "exact"}};
+  };
+  search::Decision decision;
+  decision.id = prefix + "/arena.packing";
+  decision.chosen = PackOrderName(arena.packing.order);
+  decision.cost = cost(arena.packing);
+  decision.forced = plan.packing.has_value();
+  for (PackOrder order : PackOrders()) {
+    if (order == arena.packing.order) continue;
+    StepPlan other = plan;
+    other.packing = order;
+    search::Loser loser;
+    loser.label = PackOrderName(order);
+    loser.cost = cost(PackArena(other, table).packing);
+    loser.difference = search::Difference(loser.cost, decision.cost);
+    loser.decided_by = "memory";
+    decision.losers.push_back(std::move(loser));
+  }
+  std::stable_sort(decision.losers.begin(), decision.losers.end(),
+                   [](const search::Loser& a, const search::Loser& b) {
+                     return a.cost[0].value < b.cost[0].value;
+                   });
+  explanation.decisions.push_back(std::move(decision));
+}
+
+std::string ForcePacking(const search::ForcedChoices& forced, const std::string& prefix,
+                         StepPlan& plan) {
+  const auto it = forced.find(prefix + "/arena.packing");
+  if (it == forced.end()) return "";
+  plan.packing = ParsePackOrder(it->second);
+  if (plan.packing) return "";
+  std::string known;
+  for (PackOrder order : PackOrders()) {
+    known += (known.empty() ? "'" : ", '") + std::string(PackOrderName(order)) + "'";
+  }
+  return "'" + it->second + "' is no choice of '" + it->first + "': those are " + known;
+}
+
+}  // namespace l3c::l0::lower

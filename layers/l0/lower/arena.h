@@ -1,0 +1,37 @@
+// The memory of a step beside its state and its batch: which bytes each result lies in, and when.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "layers/l0/lower/memory_plan.h"
+#include "layers/l0/lower/step_plan.h"
+#include "layers/l0/lower/values.h"
+#include "layers/search/decision.h"
+#include "layers/search/lowering.h"
+
+namespace l3c::l0::lower {
+
+struct Arena {
+  // Positions: launch i at i, then the copies, then the reports all at once.
+  std::map<Storage, Slot> slots;
+  Packing packing;
+};
+
+Arena PackArena(const StepPlan& plan, const ValueTable& table);
+
+// The most bytes that live when a program runs op by op, as the interpreter of tensor graphs does:
+// each op, views among them, into a tensor of its own that is there until it is read for the last
+// time. Inputs are not counted.
+int64_t OpByOpBytes(const tensor::Graph& graph);
+
+// The decision PREFIX/arena.packing: which slots are placed first. Its cost has the bytes of the
+// arena, the most that live at once, and OpByOpBytes().
+void ExplainPacking(const StepPlan& plan, const Step& step, const ValueTable& table,
+                    const std::string& prefix, search::Explanation& explanation);
+// Takes the order that is forced. What is wrong with it, or "".
+std::string ForcePacking(const search::ForcedChoices& forced, const std::string& prefix,
+                         StepPlan& plan);
+
+}  // namespace l3c::l0::lower

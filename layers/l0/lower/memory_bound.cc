@@ -1,0 +1,137 @@
+#include "layers/l0/lower/memory_bound.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "layers/l0/lower/arena.h"
+#include "layers/support/units.h"
+
+namespace l3c::l0::lower {
+
+std::vector<int64_t> ShareBytes(const std::vector<int64_t>& wanted, int64_t bytes) {
+  std::vector<size_t> order(wanted.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return wanted[a] < wanted[b]; });
+  std::vector<int64_t> shares(wanted.size());
+  int64_t left = std::max<int64_t>(0, bytes);
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto others = static_cast<int64_t>(order.size() - i);
+    shares[order[i]] = std::min(wanted[order[i]], left / others);
+    left -= shares[order[i]];
+  }
+  return shares;
+}
+
+MemoryBound::MemoryBound(const Plan& plan, const l1::System& system, std::optional<int64_t> asked) {
+  std::string node;
+  for (const Pool& pool : plan.pools) {
+    if (pool.kind == PoolKind::kPersistent || node.empty()) node = pool.node;
+  }
+  for (const Pool& pool : plan.pools) {
+    if (pool.node != node) continue;
+    total_ += pool.size;
+    if (pool.kind == PoolKind::kPersistent) state_ += pool.size;
+    if (pool.kind == PoolKind::kStaging) staging_ += pool.size;
+    if (pool.capacity > 0) bound_ = std::min(bound_, pool.capacity);
+  }
+  for (const l1::SystemNode& n : system.nodes) {
+    if (n.name == node) where_ = n.span;
+  }
+  if (asked && *asked <= bound_) {
+    bound_ = *asked;
+    asked_ = true;
+    where_ = {};
+  }
+}
+
+bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
+                       const RuleSources& rules, search::Explanation& explanation,
+                       std::optional<search::SearchFailure>& failure, std::string& rule_error,
+                       int64_t& needed) const {
+  std::vector<int64_t> wanted;
+  for (const BoundStep& step : steps) {
+    wanted.push_back(PackArena(*step.plan, *step.table).packing.size);
+  }
+  std::vector<int64_t> shares(steps.size(), kNoBound);
+  std::vector<int64_t> least(steps.size(), 0);
+  const int64_t arenas = bound_ == kNoBound ? kNoBound : bound_ - state_ - staging_;
+  // A pipeline that cannot do with its share gets what it needs, and the others share the rest.
+  for (size_t round = 0; round <= steps.size(); ++round) {
+    if (bound_ != kNoBound) {
+      const int64_t reserved = std::accumulate(least.begin(), least.end(), int64_t{0});
+      std::vector<int64_t> more = wanted;
+      for (size_t i = 0; i < more.size(); ++i) {
+        if (least[i] > 0) more[i] = 0;
+      }
+      shares = ShareBytes(more, arenas - reserved);
+      for (size_t i = 0; i < more.size(); ++i) shares[i] += least[i];
+      // What nobody wants is there for what is forced.
+      const int64_t left = arenas - std::accumulate(shares.begin(), shares.end(), int64_t{0});
+      for (int64_t& share : shares) {
+        share += std::max<int64_t>(0, left) / static_cast<int64_t>(shares.size());
+      }
+    }
+    bool again = false;
+    std::vector<StepPlan> plans;
+    search::Explanation decided = explanation;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      RecomputeFailure why;
+      auto plan = PlanWithin(shares[i], *steps[i].plan, *steps[i].table, rules, *steps[i].options,
+                             evidence, decided, why);
+      if (plan) {
+        plans.push_back(*std::move(plan));
+        continue;
+      }
+      if (!why.rule_error.empty()) {
+        rule_error = why.rule_error;
+        return false;
+      }
+      if (!why.forced.empty()) {
+        failure = search::NoCandidates{why.forced, "see --explain for the ids and labels", {}};
+        return false;
+      }
+      least[i] = why.needed;
+      again = true;
+    }
+    if (!again) {
+      for (size_t i = 0; i < steps.size(); ++i) *steps[i].plan = std::move(plans[i]);
+      explanation = std::move(decided);
+      return true;
+    }
+    // Whether what is known to be needed is more than there is.
+    const int64_t reserved = std::accumulate(least.begin(), least.end(), int64_t{0});
+    if (reserved > arenas) break;
+  }
+  // What each needs at least, also of those that had enough.
+  needed = state_ + staging_;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (least[i] == 0) {
+      RecomputeFailure why;
+      search::Explanation ignored;
+      ChooseOptions quiet = *steps[i].options;
+      quiet.explain = false;
+      PlanWithin(0, *steps[i].plan, *steps[i].table, rules, quiet, evidence, ignored, why);
+      least[i] = why.needed;
+    }
+    needed += least[i];
+  }
+  return false;
+}
+
+void MemoryBound::Report(int64_t needed, support::Diagnostics& diagnostics) const {
+  std::string message = "the plan needs " + support::PrintInteger(needed) + " bytes of memory";
+  message += asked_ ? ", and --memory gives it " : ", and the system gives it ";
+  message += support::PrintInteger(bound_);
+  diagnostics.Error(support::Kind::kResourceBound, where_, std::move(message))
+      .With({{},
+             support::PrintInteger(state_) + " of state, " + support::PrintInteger(staging_) +
+                 " of batches in flight, and " + support::PrintInteger(needed - state_ - staging_) +
+                 " of results, with as much computed again as there can be"})
+      .Fix((asked_ ? "write --memory " + support::PrintInteger(needed) + "B"
+                   : "give the node " + support::PrintInteger(needed) + "B") +
+           " or more, or train with smaller batches");
+}
+
+}  // namespace l3c::l0::lower

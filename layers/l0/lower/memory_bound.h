@@ -1,0 +1,57 @@
+// Keeps a plan within the memory that it may take.
+//
+// What a plan takes in the memory of its compute node: the state and the batches in flight, which
+// lie there for the whole run, and an arena for each pipeline. Only arenas can be made smaller
+// (recompute.h). The bound is the smaller of what the system gives and of what the caller asks for.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/l0/lower/recompute.h"
+#include "layers/l0/plan.h"
+#include "layers/l1/ir.h"
+#include "layers/search/lowering.h"
+#include "layers/support/diagnostics.h"
+
+namespace l3c::l0::lower {
+
+struct BoundStep {
+  StepPlan* plan = nullptr;  // replaced by one that fits
+  const ValueTable* table = nullptr;
+  const ChooseOptions* options = nullptr;
+};
+
+class MemoryBound {
+ public:
+  // `plan`: put together with everything saved.
+  MemoryBound(const Plan& plan, const l1::System& system, std::optional<int64_t> asked);
+
+  bool Fits() const { return total_ <= bound_; }
+
+  // Decides for all steps what is saved. False with `needed`, the bytes that the plan needs, or
+  // with `failure` or `rule_error`.
+  bool Keep(std::vector<BoundStep>& steps, std::string_view evidence, const RuleSources& rules,
+            search::Explanation& explanation, std::optional<search::SearchFailure>& failure,
+            std::string& rule_error, int64_t& needed) const;
+
+  // That a plan needs more than there is.
+  void Report(int64_t needed, support::Diagnostics& diagnostics) const;
+
+ private:
+  int64_t bound_ = kNoBound;
+  bool asked_ = false;  // by the caller, else by the system
+  support::Span where_;
+  int64_t state_ = 0;
+  int64_t staging_ = 0;
+  int64_t total_ = 0;
+};
+
+// Shares `bytes` among arenas that would like to have `wanted`: those that want least get it, the
+// others as much as one another.
+std::vector<int64_t> ShareBytes(const std::vector<int64_t>& wanted, int64_t bytes);
+
+}  // namespace l3c::l0::lower

@@ -1,0 +1,121 @@
+"""--memory and small systems: what does not fit is computed again, to the same bits."""
+
+import os
+import re
+import unittest
+
+from harness import ROOT, L3cTest
+
+DEEP = ROOT / "examples/memory/deep.l2"
+SMALL = ROOT / "examples/memory/small.l1"
+EXAMPLES = ROOT / "examples"
+
+
+def pools(plan):
+    """Bytes of each pool of a plan's text."""
+    units = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 2**10, "MiB": 2**20,
+             "GiB": 2**30}
+    found = re.findall(r"^    (\w+) +: (?:persistent|arena|staging) +on \w+, (\d+)([A-Za-z]+) +of",
+                       plan, re.MULTILINE)
+    return {name: int(number) * units[unit] for name, number, unit in found}
+
+
+class Memory(L3cTest):
+    def plan(self, *args, **kwargs):
+        return self.l3c("lower", *args, "--to", "l0", **kwargs)
+
+    def test_the_example_trains_where_it_does_not_fit(self):
+        capacity = 2_300_000
+        self.assertIn(f"capacity: {capacity // 1000}kB", SMALL.read_text())
+        free = self.plan(DEEP, "--system", self.roomy()).out
+        self.assertGreater(sum(pools(free).values()), 2 * capacity)
+        bound = self.plan(DEEP, "--system", SMALL).out
+        self.assertLessEqual(sum(pools(bound).values()), capacity)
+        self.assertGreater(bound.count("launch"), free.count("launch"))
+        ends = [self.run_json(DEEP, "--system", system)
+                for system in (self.roomy(), SMALL)]
+        for figure in ("loss", "accuracy", "weights_sha256"):
+            self.assertEqual(ends[0][figure], ends[1][figure])
+        # Without the rules nothing can be computed again.
+        self.assertIn("checkpointing.egg",
+                      self.plan(DEEP, "--system", SMALL, "--without", "checkpointing", code=1).err)
+
+    def roomy(self):
+        return self.write("roomy.l1", SMALL.read_text().replace("2300kB", "2GB"))
+
+    def test_the_least_that_is_needed_is_enough(self):
+        refused = self.plan(DEEP, "--memory", "300KiB", code=1).err
+        self.assertIn("error[resource-bound]: the plan needs", refused)
+        self.assertIn("--memory gives it 307200", refused)
+        needed = int(re.search(r"fix: write --memory (\d+)B or more", refused).group(1))
+        self.assertGreater(needed, 307200)
+        least = self.plan(DEEP, "--memory", f"{needed}B").out
+        self.assertLessEqual(sum(pools(least).values()), needed)
+        again = self.plan(DEEP, "--memory", f"{needed * 97 // 100}B", code=1).err
+        self.assertIn(f"fix: write --memory {needed}B or more", again)
+        # A plan has no decision left.
+        plan = self.write("least.l0", least)
+        self.l3c("lower", plan, "--to", "l0", "--memory", f"{needed}B")
+        self.assertIn("a plan has no decision left",
+                      self.l3c("lower", plan, "--to", "l0", "--memory", "300KiB", code=1).err)
+        # A system that is too small says so at its node.
+        tiny = self.write("tiny.l1", SMALL.read_text().replace("2300kB", "900kB"))
+        refused = self.plan(DEEP, "--system", tiny, code=1).err
+        self.assertIn("error[resource-bound]", refused)
+        self.assertIn("the system gives it 900000", refused)
+
+    def test_usage(self):
+        for wrong in ("8", "0B", "-1MB", "8XB", "lots"):
+            refused = self.plan(DEEP, f"--memory={wrong}", code=2).err
+            self.assertIn("--memory", refused)
+            self.assertIn("with a unit, such as 8MB", refused)
+
+    def test_explain_and_force(self):
+        args = (DEEP, "--memory", "2300kB")
+        explained = self.l3c("optimize", *args, "--json").events()
+        kept = [e for e in explained if e["event"] == "decision" and ".kept@" in e["id"]]
+        chosen = {e["chosen"] for e in kept}
+        self.assertEqual({"save", "recompute"}, chosen)
+        for choice in ("save", "recompute"):
+            decision = next(e for e in kept if e["chosen"] == choice and e["losers"])
+            self.assertIn("rewrites/checkpointing.egg", str(decision["rules"]))
+            loser = decision["losers"][0]
+            forced = self.l3c("optimize", *args, "--json", "--force",
+                              f"{decision['id']}={loser['label']}").events()
+            after = next(e for e in forced if e.get("id") == decision["id"])
+            self.assertEqual(after["chosen"], loser["label"])
+            self.assertEqual(after["cost"], loser["cost"])
+        self.assertIn("rewrites/checkpointing.egg:",
+                      self.l3c("optimize", *args, "--explain").out)
+        self.assertIn("closest is", self.l3c(
+            "lower", *args, "--to", "l0", "--force",
+            kept[0]["id"][:-1] + "=save", code=1).err)
+        # How slots are packed is a decision too.
+        packing = next(e for e in explained if e.get("id") == "l0/train/arena.packing")
+        loser = packing["losers"][-1]
+        forced = self.l3c("lower", DEEP, "--to", "l0", "--force",
+                          f"l0/train/arena.packing={loser['label']}").out
+        self.assertIn("arena_train", pools(forced))
+
+
+class Arenas(L3cTest):
+    @unittest.skipUnless(os.environ.get("L3C_FULL") == "1", "takes minutes: in the nightly preset")
+    def test_no_larger_than_op_by_op(self):
+        """Within 3 % of what the step would take op by op, each result there until it is read for
+        the last time; examples_test.py has the bytes that live at once."""
+        for example in sorted([*EXAMPLES.glob("*/*.l3"), *EXAMPLES.glob("*/*.l2")]):
+            with self.subTest(str(example.relative_to(EXAMPLES))):
+                done = self.l3c("optimize", example, "--synthetic", "--json", timeout=1200)
+                for e in done.events():
+                    if not e.get("id", "").endswith("/arena.packing"):
+                        continue
+                    cost = {c["name"]: c["value"] for c in e["cost"]}
+                    print(f"{example.name:20} {e['id']:26} arena {cost['memory']:>10.0f}"
+                          f"  live {cost['live']:>10.0f}  op by op {cost['op_by_op']:>10.0f}",
+                          flush=True)
+                    self.assertLessEqual(cost["memory"], 1.03 * cost["live"])
+                    self.assertLessEqual(cost["memory"], 1.03 * cost["op_by_op"] + 64)
+
+
+if __name__ == "__main__":
+    unittest.main()
