@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <random>
 #include <utility>
 
 namespace l3c::l0::lower {
 
 namespace {
 
-constexpr PackOrder kOrders[] = {PackOrder::kSize, PackOrder::kArea, PackOrder::kLife,
-                                 PackOrder::kStart, PackOrder::kRaise};
-// Packings that kRaise tries, less where there are many slots.
+constexpr PackOrder kOrders[] = {PackOrder::kSize,  PackOrder::kArea,  PackOrder::kLife,
+                                 PackOrder::kStart, PackOrder::kRaise, PackOrder::kClimb};
+// Packings that kRaise and kClimb try, less where there are many slots.
 constexpr size_t kMostRaises = 256;
-constexpr size_t kRaiseWork = 4'000'000;
+constexpr size_t kMostMoves = 2048;
+constexpr size_t kPackingWork = 4'000'000;
 
 int64_t RoundUp(int64_t x, int64_t alignment) {
   return (x + alignment - 1) / alignment * alignment;
@@ -72,6 +74,7 @@ std::vector<size_t> OrderOf(PackOrder order, const std::vector<Slot>& slots) {
                                                         : slots[a].size > slots[b].size;
       case PackOrder::kSize:
       case PackOrder::kRaise:
+      case PackOrder::kClimb:
         break;
     }
     return slots[a].size != slots[b].size ? slots[a].size > slots[b].size : area(a) > area(b);
@@ -79,24 +82,60 @@ std::vector<size_t> OrderOf(PackOrder order, const std::vector<Slot>& slots) {
   return sorted;
 }
 
-int64_t Pack(PackOrder order, std::vector<Slot>& slots, int64_t alignment, int64_t lower_bound) {
-  std::vector<size_t> sorted = OrderOf(order, slots);
-  int64_t size = Place(sorted, slots, alignment);
-  if (order != PackOrder::kRaise) return size;
-  const size_t raises =
-      std::min(kMostRaises, kRaiseWork / std::max<size_t>(1, slots.size() * slots.size()));
+size_t Tries(size_t most, const std::vector<Slot>& slots) {
+  return std::min(most, kPackingWork / std::max<size_t>(1, slots.size() * slots.size()));
+}
+
+// Again and again, what ended on top is placed first.
+int64_t Raise(std::vector<size_t> order, std::vector<Slot>& slots, int64_t alignment,
+              int64_t lower_bound) {
+  int64_t size = Place(order, slots, alignment);
   std::vector<Slot> best = slots;
-  for (size_t n = 0; n < raises && size > lower_bound; ++n) {
-    const auto top = std::max_element(sorted.begin(), sorted.end(), [&](size_t a, size_t b) {
+  const size_t tries = Tries(kMostRaises, slots);
+  for (size_t n = 0; n < tries && size > lower_bound; ++n) {
+    const auto top = std::max_element(order.begin(), order.end(), [&](size_t a, size_t b) {
       return slots[a].offset + slots[a].size < slots[b].offset + slots[b].size;
     });
-    if (top == sorted.begin()) break;
-    std::rotate(sorted.begin(), top, top + 1);
-    const int64_t now = Place(sorted, slots, alignment);
+    if (top == order.begin()) break;
+    std::rotate(order.begin(), top, top + 1);
+    const int64_t now = Place(order, slots, alignment);
     if (now < size) size = now, best = slots;
   }
   slots = std::move(best);
   return size;
+}
+
+// One slot is placed earlier, drawn by a generator of fixed seed; the move stays unless it costs.
+int64_t Climb(std::vector<size_t> order, std::vector<Slot>& slots, int64_t alignment,
+              int64_t lower_bound) {
+  int64_t size = Place(order, slots, alignment);
+  std::vector<Slot> best = slots;
+  std::minstd_rand random;
+  const size_t tries = order.size() < 2 ? 0 : Tries(kMostMoves, slots);
+  for (size_t n = 0; n < tries && size > lower_bound; ++n) {
+    const size_t from = 1 + random() % (order.size() - 1);
+    const size_t to = random() % from;
+    const auto move = [&](size_t first, size_t middle, size_t last) {
+      std::rotate(order.begin() + first, order.begin() + middle, order.begin() + last);
+    };
+    move(to, from, from + 1);
+    const int64_t now = Place(order, slots, alignment);
+    if (now > size) {
+      move(to, to + 1, from + 1);
+      continue;
+    }
+    if (now < size) best = slots;
+    size = now;
+  }
+  slots = std::move(best);
+  return size;
+}
+
+int64_t Pack(PackOrder order, std::vector<Slot>& slots, int64_t alignment, int64_t lower_bound) {
+  std::vector<size_t> sorted = OrderOf(order, slots);
+  if (order == PackOrder::kRaise) return Raise(std::move(sorted), slots, alignment, lower_bound);
+  if (order == PackOrder::kClimb) return Climb(std::move(sorted), slots, alignment, lower_bound);
+  return Place(sorted, slots, alignment);
 }
 
 // Live bytes change only where a slot begins or has ended.
@@ -131,6 +170,8 @@ std::string_view PackOrderName(PackOrder order) {
       return "by start";
     case PackOrder::kRaise:
       return "by size, raised";
+    case PackOrder::kClimb:
+      return "by size, moved";
   }
   return "";
 }

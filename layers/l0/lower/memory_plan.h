@@ -23,6 +23,7 @@ enum class PackOrder : uint8_t {
   kLife,   // what lives longest; of equal ones, the largest
   kStart,  // what begins to live first
   kRaise,  // as by size, then again and again whatever ended on top before
+  kClimb,  // as by size, then single slots earlier, where that does not cost
 };
 std::span<const PackOrder> PackOrders();
 std::string_view PackOrderName(PackOrder order);  // "by size", …
