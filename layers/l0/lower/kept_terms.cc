@@ -85,7 +85,6 @@ void KeptTerms::Assert(const LaunchGraph& graph) {
   for (int32_t op = graph.end(); op-- > 0;) {
     int32_t reader = op;
     if (op < graph.turn) {
-      reader = -1;
       for (int32_t v : graph.ops[op].writes) reader = std::max(reader, last[v]);
     }
     for (int32_t v : graph.ops[op].reads) last[v] = std::max(last[v], reader);
