@@ -1,6 +1,7 @@
 #include "layers/l0/control_verify.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -264,9 +265,10 @@ class Verifier {
     } else if (instruction.a.immediate) {
       const int64_t offset = instruction.a.value;
       if (offset < 0 || offset > region.size - width) {
-        complain(Kind::kSafety, "bytes " + std::to_string(offset) + " to " +
-                                    std::to_string(offset + width) + " lie outside region '" +
-                                    region.name + "' of " + std::to_string(region.size) + " bytes");
+        const int64_t end = offset > INT64_MAX - width ? INT64_MAX : offset + width;
+        complain(Kind::kSafety, "bytes " + std::to_string(offset) + " to " + std::to_string(end) +
+                                    " lie outside region '" + region.name + "' of " +
+                                    std::to_string(region.size) + " bytes");
       } else if (offset % width != 0) {
         complain(Kind::kSafety, "offset " + std::to_string(offset) + " is not a multiple of " +
                                     std::to_string(width));

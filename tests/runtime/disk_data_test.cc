@@ -64,6 +64,7 @@ TEST(FileReader, ReadsEveryRequest) {
     for (size_t i = 0; i + 2 < requests.size(); ++i) {
       ASSERT_EQ(requests[i].error, 0) << reader->name() << " " << i;
       ASSERT_EQ(requests[i].done, i) << reader->name();
+      if (i == 0) continue;  // nothing was asked for
       ASSERT_EQ(0, std::memcmp(out[i].data(), bytes.data() + requests[i].offset, i));
     }
     EXPECT_EQ(requests[299].done, 10u) << reader->name();

@@ -94,6 +94,7 @@ class Analyser {
     queue_.clear();
     later_.clear();
     anchors_met_.clear();
+    barred_.clear();
     failed_ = false;
     full_ = false;
     FindDependents(anchor);
@@ -241,6 +242,7 @@ class Analyser {
     const Definition& definition = table_.values[item.value].definitions[d];
     auto inlines = [&](int32_t pass) {
       Entry& entry = candidate_.entries[index];
+      if (barred_.contains({index, d})) return;
       for (const Inline& known : entry.inlines) {
         if (known.definition == d) return;
       }
@@ -266,9 +268,17 @@ class Analyser {
       if (map) {
         inlines(-1);
         Push({item.context, definition.inputs[0], std::move(*map)});
-      } else if (split && !last_attempt_) {
+        return;
+      }
+      if (split && !last_attempt_) {
         Split(*split);
-      } else if (item.map.flat && !Readable(item.value)) {
+        return;
+      }
+      // One map that does not go through the view is enough: an entry is computed for all of them.
+      barred_.emplace(index, d);
+      std::erase_if(candidate_.entries[index].inlines,
+                    [&](const Inline& i) { return i.definition == d; });
+      if (item.map.flat && !Readable(item.value)) {
         // Known by its offset alone, which is enough to load it.
         candidate_.unmet.push_back(item.value);
       }
@@ -475,6 +485,7 @@ class Analyser {
   std::deque<Item> queue_;
   std::deque<Item> later_;  // of passes, when the kernel's own context goes first
   std::vector<ValueId> anchors_met_;
+  std::set<std::pair<uint32_t, uint32_t>> barred_;  // (entry, definition): cannot be computed there
   std::vector<bool> dependent_;
   bool restart_ = false;
   bool failed_ = false;

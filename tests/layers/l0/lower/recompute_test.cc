@@ -51,8 +51,9 @@ Graph DropoutNetwork(int layers) {
 }
 
 bool SameBits(const tensor::Array& a, const tensor::Array& b) {
+  const size_t bytes = a.floats.size() * sizeof(double);
   return a.ints == b.ints && a.floats.size() == b.floats.size() &&
-         std::memcmp(a.floats.data(), b.floats.data(), a.floats.size() * sizeof(double)) == 0;
+         (bytes == 0 || std::memcmp(a.floats.data(), b.floats.data(), bytes) == 0);
 }
 
 struct Planned {
