@@ -52,6 +52,10 @@ class Interrupt(L3cTest):
         whole = self.run_json(MNIST, "--epochs", 2)
         self.assertEqual(whole["weights_sha256"], resumed["weights_sha256"])
         self.assertEqual(whole["loss"], resumed["loss"])
+        for option in (("--steps", 40), ("--epochs", 3), ("--seed", 4), ("--memory", "1MB"),
+                       ("--synthetic",), ("--overwrite",), ("-o", self.dir / "elsewhere")):
+            err = self.l3c("run", "--resume", out, *option, code=2).err
+            self.assertIn("goes on with a run as it was begun", err)
 
     def test_a_running_folder_is_left_alone(self):
         out = self.dir / "busy"

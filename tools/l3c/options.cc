@@ -115,6 +115,24 @@ CLI::Validator Seconds() {
       "S");
 }
 
+// The first option given that says how a run begins, which one that goes on has behind it; "" if
+// there is none. Its own folder may be named again.
+std::string BeginsARun(const CLI::App& run, const Options& options) {
+  constexpr std::string_view kOfAnyRun[] = {
+      "--resume", "--data",  "--data-memory", "--threads", "--io",
+      "--json",   "--color", "--diagnostics", "--engine",  "--timeline"};
+  for (const CLI::Option* option : run.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string name = option->get_name();
+    if (name == "--output" && options.output == options.resume) continue;
+    if (std::find(std::begin(kOfAnyRun), std::end(kOfAnyRun), name) != std::end(kOfAnyRun)) {
+      continue;
+    }
+    return name;
+  }
+  return "";
+}
+
 // Nothing that is read or written is written over.
 bool KeepsFiles(const Options& options) {
   namespace fs = std::filesystem;
@@ -479,6 +497,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   if (options.verb == Verb::kRun && options.file.empty() && options.resume.empty()) {
     std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
     return {std::nullopt, 2};
+  }
+  if (options.verb == Verb::kRun && !options.resume.empty()) {
+    if (const std::string option = BeginsARun(*run, options); !option.empty()) {
+      std::cerr << "error: --resume goes on with a run as it was begun: " << option
+                << " cannot change it; --data and --threads may be given\n"
+                << "run 'l3c run --help' for usage\n";
+      return {std::nullopt, 2};
+    }
   }
   if (!KeepsFiles(options)) return {std::nullopt, 2};
   // For machines there is one amount of detail.
