@@ -52,6 +52,13 @@ class Hand(L3cTest):
         self.assertEqual(7, self.train(text)["steps"])
         self.assertEqual(14, self.train(text, "--epochs", 2)["steps"])
 
+    def test_a_node_of_another_instruction_set_is_refused(self):
+        text = HAND.read_text()
+        self.assertIn("isa: x86_64", text)
+        other = self.write("other.l1", text.replace("isa: x86_64", "isa: arm64"))
+        err = self.l3c("lower", other, "--to", "l0", code=1).err
+        self.assertIn("there is no backend for isa arm64", err)
+
     def test_steps_are_counted_without_metrics(self):
         text = HAND.read_text()
         bare = self.train(re.sub(r"    metrics .*\n", "", text))

@@ -329,7 +329,15 @@ bool Compilation::LowerPlacement() {
   lowering.explain = options_.explain;
   lowering.memory = options_.memory;
   lowering.cache = TheCache();
-  const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
+  const l1::SystemNode& node = ComputeNode(*l1_);
+  const std::vector<std::string> isas = l1::LowerOptions().isas;
+  if (std::find(isas.begin(), isas.end(), node.isa) == isas.end()) {
+    diagnostics_.Error(support::Kind::kSafety, node.span,
+                       "there is no backend for isa " + node.isa + " of node '" + node.name + "'")
+        .Fix("place it on a node with isa: " + isas.front());
+    return Succeeds(false);
+  }
+  const cost::CpuCostModel costs(cost::MachineOf(node));
   search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
   if (diagnostics_.has_errors()) return Succeeds(false);
