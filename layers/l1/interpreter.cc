@@ -57,7 +57,6 @@ std::map<std::string, Array> Interpreter::Run(const Pipeline& pipeline, const Va
       }
       std::vector<Array> outputs = tensor::Evaluate(
           graph->graph, Inputs(graph->graph, graph->args, values, actors), precision_);
-      values = batch;
       for (size_t i = 0; i < outputs.size(); ++i) {
         const std::string& name = graph->graph.outputs()[i].name;
         values[name] = outputs[i];
@@ -121,21 +120,26 @@ class StepRun {
   bool Receive(const std::string& unit, const std::vector<std::string>& names, Values& arguments) {
     if (targets_.contains(unit)) {
       const auto handed = handed_.find(unit);
-      if (handed == handed_.end()) {
-        last_ran_ = index_.FindGraph(unit) == nullptr && last_ran_;
-        return false;
-      }
+      if (handed == handed_.end()) return DoesNotRun(unit);
       for (size_t i = 0; i < names.size(); ++i) arguments[names[i]] = handed->second[i];
       handed_.erase(handed);
       return true;
     }
-    if (!last_ran_) return false;
     for (const std::string& name : names) {
       const auto output = outputs_.find(name);
       if (output == outputs_.end()) throw tensor::ShapeError("nothing is given for '" + name + "'");
-      arguments[name] = output->second;
+      if (!output->second) return DoesNotRun(unit);
+      arguments[name] = *output->second;
     }
     return true;
+  }
+
+  // Neither does what takes the outputs of a graph that does not run.
+  bool DoesNotRun(const std::string& unit) {
+    const TensorGraph* graph = index_.FindGraph(unit);
+    if (graph == nullptr) return false;
+    for (const tensor::Output& output : graph->graph.outputs()) outputs_[output.name].reset();
+    return false;
   }
 
   std::vector<Array> Evaluate(const tensor::Graph& graph, const std::vector<std::string>& args,
@@ -145,8 +149,6 @@ class StepRun {
   }
 
   void Keep(const tensor::Graph& graph, std::vector<Array> outputs) {
-    outputs_.clear();
-    last_ran_ = true;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string& name = graph.outputs()[i].name;
       outputs_[name] = outputs[i];
@@ -224,10 +226,9 @@ class StepRun {
   const Values& rows_;
   std::set<std::string> targets_;  // of any forward
   std::map<std::string, std::vector<Array>> handed_;
-  Values values_;                            // of the stage at hand
-  std::map<std::string, TensorType> types_;  // of its buffers
-  Values outputs_;                           // of the last graph
-  bool last_ran_ = true;                     // whether that graph ran
+  Values values_;                                        // of the stage at hand
+  std::map<std::string, TensorType> types_;              // of its buffers
+  std::map<std::string, std::optional<Array>> outputs_;  // of graphs; nothing if one did not run
   Values results_;
 };
 

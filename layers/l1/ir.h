@@ -104,7 +104,7 @@ struct Window {
 // `on NAME(args) { … }`: a tensor program. Its graph's inputs are the arguments followed by the
 // state fields that it reads (same names); its outputs are the state fields that it assigns, all at
 // once when the message has been handled: a read always sees the state as the message found it.
-// In a pipeline a message's arguments are the outputs of the same names of the graph before it.
+// In a pipeline a message's arguments are the outputs of the same names of the graphs before it.
 struct Handler {
   std::string message;
   std::vector<std::string> args;  // names of graph inputs that are arguments, in order

@@ -37,8 +37,9 @@ struct LowerOptions {
   std::optional<int64_t> epochs;
   std::optional<int64_t> steps;
   std::optional<uint64_t> seed;  // in place of the method's; 0 when neither says
-  int64_t pipeline_depth = 2;    // 1 when the staging buffers of 2 steps do not fit
-  // Instruction sets that there is a backend for; other compute nodes are not considered.
+  int64_t pipeline_depth = 3;    // at most; as far as the staging buffers fit, and it pays
+  // Instruction sets that may be used; other compute nodes are not considered. Of none: any. By
+  // default those that there is a backend for.
   std::vector<std::string> isas = {"x86_64"};
   search::LoweringOptions search;
 };

@@ -1,5 +1,5 @@
 // Rules in rewrites/placement.egg. What is computed here are the facts that they start from and the
-// cost of each e-node; see place.h for the assumed figures.
+// choice among what they find; the figures are those of place_model.h.
 #include "layers/l1/place.h"
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/view.h"
+#include "layers/l1/place_model.h"
 #include "layers/search/rule_trace.h"
 #include "layers/search/saturation.h"
 #include "layers/support/units.h"
@@ -27,79 +28,79 @@ using egraph::EGraphView;
 using egraph::ENodeRef;
 using egraph::ParetoCost;
 
-constexpr double kCpuClock = 2.5e9;
-constexpr double kGpuClock = 1.5e9;
-constexpr double kGpuLanes = 128;
-// Of a GPU's own memory, which a system description does not give.
-constexpr double kGpuMemoryRate = 900e9;
+constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The operations of a step, in the order of their decisions.
 constexpr std::array<const char*, 3> kOperations = {"load", "forward_backward", "model_state"};
-// Components of the cost: what the loader's side takes, and what the rest does.
-constexpr size_t kLoadTime = 0;
-constexpr size_t kComputeTime = 1;
+constexpr char kPartitionId[] = "l1/partition";
+constexpr char kStagingId[] = "l1/staging";
+constexpr char kStagesId[] = "l1/stages";
+constexpr char kDepthId[] = "l1/pipeline_depth";
+std::string NodeId(const std::string& op) { return "l1/node." + op; }
 
-// Bandwidth of the widest path between two nodes that passes through no other place that holds
-// bytes; 0 when there is none.
-double WidestPath(const System& system, uint32_t from, uint32_t to) {
-  std::vector<double> width(system.nodes.size(), 0);
-  std::vector<bool> done(system.nodes.size());
-  width[from] = std::numeric_limits<double>::infinity();
-  for (;;) {
-    std::optional<uint32_t> next;
-    for (uint32_t n = 0; n < width.size(); ++n) {
-      if (!done[n] && width[n] > 0 && (!next || width[n] > width[*next])) next = n;
-    }
-    if (!next) return 0;
-    if (*next == to) return width[to];
-    done[*next] = true;
-    const SystemNode& node = system.nodes[*next];
-    if (*next != from && (HoldsBuffers(node) || node.kind == NodeKind::kStorage)) continue;
-    for (const Edge& edge : system.edges) {
-      const auto relax = [&](uint32_t a, uint32_t b) {
-        if (a == *next) width[b] = std::max(width[b], std::min(width[a], edge.bandwidth));
-      };
-      relax(edge.from, edge.to);
-      if (edge.both_ways) relax(edge.to, edge.from);
-    }
-  }
-}
+// Components of the cost: what the loading stage takes, what a stage that carries batches takes,
+// what the rest does; and the bytes that lie somewhere for it, which decide between equal times.
+enum Component : size_t { kLoad, kCarry, kCompute, kBytes, kComponents };
 
-// Choices that a plan is held to: operation → compute node.
+// What a plan is held to: decision → label.
 using Held = std::map<std::string, std::string>;
 
-// One placement of the graph with its two times.
-struct Scored {
-  double load = 0;
-  double compute = 0;
-  std::map<std::string, std::string> node;  // by operation
-  std::string home;                         // where the state lies
-  std::vector<ENodeRef> nodes;
-};
-
-// Times of a step when d steps are in flight: at depth 1 one thing after the other, beyond that the
-// loader works ahead and the slower side sets the pace.
-double StepTime(const Scored& plan, int64_t depth) {
-  return depth == 1 ? plan.load + plan.compute : std::max(plan.load, plan.compute);
-}
-
-// A plan with its depth, and the figures it is compared by.
+// A placement of the graph for so many steps in flight.
 struct Plan {
-  Scored placed;
+  std::array<double, kComponents> cost{};
+  std::map<std::string, std::string> label;  // by decision; kStagesId only where a batch is carried
+  std::string home;                          // where the state lies
   int64_t depth = 1;
   double time = 0;
-  double bytes = 0;
+  std::vector<ENodeRef> nodes;
 
+  // Stages run beside one another as far as there are steps in flight: with d of them, a step takes
+  // as long as the slowest stage, and no less than a d-th of all of them.
+  void SetTime() {
+    const double sum = cost[kLoad] + cost[kCarry] + cost[kCompute];
+    const double slowest = std::max({cost[kLoad], cost[kCarry], cost[kCompute]});
+    time = depth == 1 ? sum : std::max(slowest, sum / static_cast<double>(depth));
+  }
   bool Better(const Plan& other) const {
-    return std::tie(time, bytes) < std::tie(other.time, other.bytes);
+    return std::tie(time, cost[kBytes]) < std::tie(other.time, other.cost[kBytes]);
   }
 };
+
+std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+std::string BatchTerm(int64_t depth, const std::string& staging) {
+  return "(Op1 \"load\" (Ahead " + std::to_string(depth) + " " + Quoted(staging) + " (Data)))";
+}
+std::string GradientTerm(const std::string& batch, const std::string& home) {
+  return "(Op2 \"forward_backward\" " + batch + " (Params " + Quoted(home) + "))";
+}
+std::string NextTerm(const std::string& gradients, const std::string& home) {
+  return "(Op2 \"model_state\" " + gradients + " (State " + Quoted(home) + "))";
+}
+
+std::string PartitionOf(size_t parts) {
+  return parts == 1 ? "whole" : "data(" + std::to_string(parts) + ")";
+}
+
+std::string Join(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+void AddOnce(std::vector<std::string>& list, const std::string& name) {
+  if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+}
 
 class Placer {
  public:
   Placer(const System& system, const StepDemand& demand, const std::vector<std::string>& isas,
          int64_t max_depth, const search::LoweringOptions& options)
-      : system_(system), demand_(demand), isas_(isas), max_depth_(max_depth), options_(options) {}
+      : system_(system),
+        demand_(demand),
+        isas_(isas),
+        max_depth_(max_depth),
+        options_(options),
+        model_(system, demand) {}
 
   PlacementResult Run() {
     result_.explanation.lowering = "l2->l1";
@@ -107,6 +108,7 @@ class Placer {
     const EGraphView view(graph_);
     view_ = &view;
     root_ = view.ClassOf(*graph_.Lookup(graph_.FindFunction("Step"), {}));
+    ReadNodes();
     Choose();
     return std::move(result_);
   }
@@ -119,24 +121,25 @@ class Placer {
   void Prune(std::string what, std::string why) {
     result_.explanation.pruned.push_back({std::move(what), std::move(why), 1});
   }
+  const std::string& Name(uint32_t node) const { return system_.nodes[node].name; }
+  uint32_t NodeNamed(const std::string& name) const { return *FindNode(system_, name); }
 
-  bool HasBackend(const SystemNode& node) const {
-    return std::find(isas_.begin(), isas_.end(), node.isa) != isas_.end();
+  bool MayUse(const SystemNode& node) const {
+    return isas_.empty() || std::find(isas_.begin(), isas_.end(), node.isa) != isas_.end();
   }
 
   // ---- Facts --------------------------------------------------------------------------------
 
   bool StateFacts() {
     std::optional<uint32_t> storage;
-    std::vector<uint32_t> computing, holding;
+    std::vector<uint32_t> computing;
     for (uint32_t n = 0; n < system_.nodes.size(); ++n) {
       const SystemNode& node = system_.nodes[n];
       if (node.kind == NodeKind::kStorage && !storage) storage = n;
-      if (HoldsBuffers(node)) holding.push_back(n);
       if (node.kind != NodeKind::kCompute) continue;
       if (LocalMemories(system_, n).empty()) {
         Prune("node " + node.name, "it has no edge to a memory node and no vram");
-      } else if (!HasBackend(node)) {
+      } else if (!MayUse(node)) {
         Prune("node " + node.name, "there is no backend for isa " + node.isa);
       } else {
         computing.push_back(n);
@@ -145,57 +148,143 @@ class Placer {
     if (!storage) return Fail("the system has no storage node for the data", "add one");
     if (computing.empty()) {
       return Fail("no compute node of the system can be used",
-                  "add a node with isa: " + isas_.front() + " and an edge to a memory node");
+                  "add a node with isa: " + (isas_.empty() ? "x86_64" : isas_.front()) +
+                      " and an edge to a memory node");
     }
     storage_ = *storage;
+    facts_ = "(set (Name (Data)) \"data\")\n(AtRest (Data) " + Quoted(Name(storage_)) + ")\n";
 
-    facts_ = "(set (Name (Data)) \"data\")\n(AtRest (Data) \"" + Name(storage_) + "\")\n";
-    std::set<uint32_t> homes;
-    for (uint32_t c : computing) {
-      const uint32_t memory = LocalMemories(system_, c).front();
-      Fact("Local", {Name(c), Name(memory)});
-      for (const char* op : kOperations) {
-        // Files are read by the host's own processors.
-        if (op == kOperations[0] && system_.nodes[c].vram > 0) continue;
-        Fact("CanRun", {op, Name(c)});
-        able_[op].push_back(Name(c));
-      }
-      homes.insert(memory);
+    nodes_that_compute_ = static_cast<int64_t>(std::min(computing.size(), kMaxSharing));
+    sites_ = SitesOf(system_, demand_, computing);
+    std::set<std::string> computed;  // sites, by label
+    for (const Site& site : sites_) {
+      Fact("Local", {site.label, site.place});
+      if (!computed.insert(site.label).second) continue;
+      Able("forward_backward", site.label);
+      AddOnce(choices_[kPartitionId], PartitionOf(site.parts()));
+      if (site.parts() > 1) continue;
+      Able("model_state", site.label);
+      // Files are read by the host's own processors.
+      if (system_.nodes[site.nodes[0]].vram == 0) Able("load", site.label);
     }
-    bool fits = false;
-    for (uint32_t memory : homes) {
-      if (demand_.state_bytes <= static_cast<double>(BufferCapacity(system_.nodes[memory]))) {
+    choices_[kStagesId] = {"fused", "split"};
+    // More steps in flight than stages are of no use: without a batch that is carried there are
+    // two.
+    const bool carried = std::any_of(sites_.begin(), sites_.end(), [&](const Site& site) {
+      return site.place != sites_.front().place;
+    });
+    if (!carried) max_depth_ = std::min<int64_t>(max_depth_, 2);
+    for (int64_t d = 1; d <= max_depth_; ++d) choices_[kDepthId].push_back(std::to_string(d));
+    return StateHomes() && StateRoom() && StateLinks();
+  }
+
+  bool StateHomes() {
+    std::set<uint32_t> seen;
+    for (const Site& site : sites_) {
+      if (site.parts() > 1 || !seen.insert(site.memories[0]).second) continue;
+      const uint32_t memory = site.memories[0];
+      if (model_.StateFits(memory)) {
         Fact("StateFits", {Name(memory)});
-        fits = true;
+        homes_.push_back(memory);
       } else {
         Prune("state in " + Name(memory),
-              "it needs " + support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)));
+              "state larger than " + Name(memory) + "'s memory: it needs " +
+                  support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)));
+      }
+      if (system_.nodes[memory].kind == NodeKind::kMemory) {
+        stagings_.push_back(memory);
+        choices_[kStagingId].push_back(Name(memory));
       }
     }
-    if (!fits) {
+    if (homes_.empty()) {
       return Fail("parameters and optimiser state need " +
                       support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)) +
                       ", more than any memory of the system has",
                   "use a smaller model, or an update with less state");
     }
-    holding.push_back(storage_);
-    for (uint32_t from : holding) {
-      for (uint32_t to : holding) {
-        if (from == to || to == storage_) continue;
-        const double rate = WidestPath(system_, from, to);
-        if (rate == 0) continue;
-        Fact("Link", {Name(from), Name(to)});
-        link_rate_[{Name(from), Name(to)}] = rate;
+    for (int64_t parts = 2; parts <= nodes_that_compute_; ++parts) {
+      if (demand_.CanShare(parts)) continue;
+      const auto why = demand_.why_not_shared.find(parts);
+      if (!demand_.why_beside_state.empty()) {
+        Prune("a batch shared by " + std::to_string(parts) + " nodes", demand_.why_beside_state);
+      } else if (why != demand_.why_not_shared.end()) {
+        Prune("a batch shared by " + std::to_string(parts) + " nodes", why->second);
       }
     }
     return true;
   }
 
-  const std::string& Name(uint32_t node) const { return system_.nodes[node].name; }
+  // What may be made where: the values of a step with so many in flight, staged in a memory.
+  bool StateRoom() {
+    for (int64_t d = 1; d <= max_depth_; ++d) {
+      for (uint32_t staging : stagings_) {
+        facts_ += "(Flight " + std::to_string(d) + " " + Quoted(Name(staging)) + ")\n";
+        const std::string batch = BatchTerm(d, Name(staging));
+        facts_ += "(Room " + batch + " " + Quoted(Name(staging)) + ")\n";
+        for (uint32_t home : homes_) {
+          const std::string gradients = GradientTerm(batch, Name(home));
+          facts_ += "(Room " + NextTerm(gradients, Name(home)) + " " + Quoted(Name(home)) + ")\n";
+          std::set<std::string> places;
+          for (const Site& site : sites_) {
+            if (!places.insert(site.place).second) continue;
+            const bool beside = site.parts() == 1 && site.memories[0] == home;
+            if (!beside && !demand_.why_beside_state.empty()) {
+              why_not_.try_emplace(site.label, demand_.why_beside_state);
+              continue;
+            }
+            const PlacementModel::Need need = model_.NeedOf(d, staging, home, site);
+            if (!need.too_small.empty()) {
+              for (const Site& other : sites_) {
+                if (other.place == site.place) why_not_.try_emplace(other.label, need.too_small);
+              }
+              why_not_depth_.try_emplace(d, need.too_small);
+              continue;
+            }
+            facts_ +=
+                (need.tight ? "(Tight " : "(Room ") + gradients + " " + Quoted(site.place) + ")\n";
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  bool StateLinks() {
+    std::set<std::pair<std::string, std::string>> known;
+    const auto link = [&](const std::string& from, const std::string& to, double time) {
+      if (from == to || time == kNever || !known.insert({from, to}).second) return;
+      Fact("Link", {from, to});
+    };
+    for (uint32_t staging : stagings_) {
+      link(Name(storage_), Name(staging), model_.ReadTime(storage_, staging));
+    }
+    for (const Site& site : sites_) {
+      site_at_.try_emplace(site.place, &site);
+      for (uint32_t staging : stagings_) {
+        const double time = model_.BatchTime(staging, site);
+        link(Name(staging), site.place, time);
+        // A batch that is cut up is handed out by a stage behind the one that cuts it.
+        if (site.parts() == 1 && Name(staging) != site.place && time != kNever) {
+          adjacent_.insert({Name(staging), site.place});
+        }
+      }
+      for (uint32_t home : homes_) {
+        link(Name(home), site.place, model_.ParameterTime(home, site));
+        link(site.place, Name(home), model_.GradientTime(site, home));
+      }
+    }
+    for (const auto& [from, to] : adjacent_) Fact("Adjacent", {from, to});
+    return true;
+  }
+
+  void Able(const std::string& op, const std::string& label) {
+    Fact("CanRun", {op, label});
+    choices_[NodeId(op)].push_back(label);
+  }
 
   void Fact(const std::string& relation, const std::vector<std::string>& args) {
     facts_ += "(" + relation;
-    for (const std::string& arg : args) facts_ += " \"" + arg + "\"";
+    for (const std::string& arg : args) facts_ += " " + Quoted(arg);
     facts_ += ")\n";
   }
 
@@ -242,176 +331,206 @@ class Placer {
 
   // ---- Costs --------------------------------------------------------------------------------
 
-  const SystemNode& NodeNamed(const std::string& name) const {
-    return system_.nodes[*FindNode(system_, name)];
-  }
-
-  // Rate between a compute node and the memory it computes in.
-  double LocalRate(const std::string& name) const {
-    const uint32_t node = *FindNode(system_, name);
-    if (system_.nodes[node].vram > 0) return kGpuMemoryRate;
-    const uint32_t memory = LocalMemories(system_, node).front();
-    double rate = 0;
-    for (const Edge& edge : system_.edges) {
-      const bool between =
-          (edge.from == node && edge.to == memory) || (edge.from == memory && edge.to == node);
-      if (between) rate = std::max(rate, edge.bandwidth);
-    }
-    return rate;
-  }
-
-  // Roofline: the longer of arithmetic and traffic.
-  double RunTime(const std::string& op, const std::string& node) const {
-    const double flops = AssumedFlops(NodeNamed(node));
-    const double rate = LocalRate(node);
-    if (op == "load") return 2 * demand_.batch_bytes / rate;  // decoded and written
-    if (op == "forward_backward") {
-      const double bytes =
-          demand_.batch_bytes + 2 * demand_.parameter_bytes + demand_.gradient_bytes;
-      return std::max(demand_.model_flops / flops, bytes / rate);
-    }
-    const double bytes = demand_.gradient_bytes + 2 * demand_.state_bytes;
-    return std::max(demand_.update_flops / flops, bytes / rate);
-  }
-
-  double BytesOf(const std::string& what) const {
-    if (what == "gradients") return demand_.gradient_bytes;
-    if (what == "parameters") return demand_.parameter_bytes;
-    return demand_.batch_bytes;
-  }
-
   std::string Text(egraph::Value value) const { return graph_.AsString(value); }
 
-  ParetoCost NodeCost(const EGraphView& view, ENodeRef n, const Held& held) const {
+  // The site that a node's or a set of nodes' name stands for, in a place.
+  const Site& SiteOf(const std::string& label, const std::string& place) const {
+    return *std::find_if(sites_.begin(), sites_.end(), [&](const Site& site) {
+      return site.label == label && site.place == place;
+    });
+  }
+
+  ParetoCost MoveCost(const std::string& what, const std::string& from, const std::string& to,
+                      bool along) const {
     ParetoCost cost{};
-    const std::string& function = view.function(n).name;
-    const auto args = view.NodeArgs(n);
-    if (function == "Move") {
-      const std::string what = Text(args[1]);
-      const double time = BytesOf(what) / link_rate_.at({Text(args[2]), Text(args[3])});
-      cost[what == "data" || what == "batch" ? kLoadTime : kComputeTime] = time;
-    } else if (function == "Run1" || function == "Run2") {
-      const std::string op = Text(args[0]);
-      const std::string node = Text(args[1]);
-      const auto hold = held.find(op);
-      const double time = hold != held.end() && hold->second != node
-                              ? std::numeric_limits<double>::infinity()
-                              : RunTime(op, node);
-      cost[op == kOperations[0] ? kLoadTime : kComputeTime] = time;
+    // Batches and parameters come from one memory, gradients go to one.
+    const bool back = what == "gradients";
+    const auto memory = FindNode(system_, back ? to : from);
+    const auto site = site_at_.find(back ? from : to);
+    if (!memory || site == site_at_.end()) {
+      cost[kBytes] = kNever;
+      return cost;
+    }
+    const double parts = static_cast<double>(site->second->parts());
+    if (what == "data") {
+      cost[kLoad] = model_.ReadTime(*memory, site->second->memories[0]);
+    } else if (what == "batch") {
+      const double time = model_.BatchTime(*memory, *site->second);
+      cost[along ? kLoad : kCarry] = time + (along ? 0 : kHandOver);
+      cost[kBytes] = demand_.batch_bytes;
+    } else if (back) {
+      cost[kCompute] = model_.GradientTime(*site->second, *memory);
+      cost[kBytes] = parts * demand_.gradient_bytes;
+    } else {
+      cost[kCompute] = model_.ParameterTime(*memory, *site->second);
+      cost[kBytes] = parts * demand_.parameter_bytes;
     }
     return cost;
   }
 
+  // What an e-node costs by itself, and the labels that it stands for.
+  struct NodeFacts {
+    ParetoCost cost{};
+    std::vector<std::pair<std::string, std::string>> labels;  // decision, label
+    const Site* site = nullptr;                               // of an operation
+  };
+
+  void ReadNodes() {
+    const EGraphView& view = *view_;
+    // Which place the operations of a class work in stands in what asked for them.
+    std::map<uint32_t, std::string> place;
+    const egraph::FunctionId made = graph_.FindFunction("Made");
+    graph_.ForEachRow(made, [&](const auto& row) {
+      const ClassRef c = view.ClassOf(row.output());
+      if (c.valid()) place[c.index] = Text(row.arg(1));
+    });
+    nodes_.resize(view.node_count());
+    for (uint32_t i = 0; i < nodes_.size(); ++i) {
+      const ENodeRef n{i};
+      NodeFacts& facts = nodes_[i];
+      const std::string& function = view.function(n).name;
+      const auto args = view.NodeArgs(n);
+      if (function == "Ahead") {
+        const int64_t depth = graph_.AsI64(args[0]);
+        facts.cost[kBytes] = static_cast<double>(depth) * demand_.batch_bytes;
+        facts.labels = {{kDepthId, std::to_string(depth)}, {kStagingId, Text(args[1])}};
+      } else if (function == "Move" || function == "Along") {
+        const bool along = function == "Along";
+        const std::string what = Text(args[1]);
+        if (what == "batch") facts.labels = {{kStagesId, along ? "fused" : "split"}};
+        facts.cost = MoveCost(what, Text(args[2]), Text(args[3]), along);
+      } else if (function == "Run1" || function == "Run2" || function == "Rerun2") {
+        const std::string op = Text(args[0]);
+        const Site& site = SiteOf(Text(args[1]), place.at(view.NodeClass(n).index));
+        facts.site = &site;
+        facts.labels = {{NodeId(op), site.label}};
+        if (op == "load") {
+          facts.cost[kLoad] = model_.LoadTime(site.nodes[0], site.memories[0]);
+        } else if (op == "forward_backward") {
+          facts.labels.emplace_back(kPartitionId, PartitionOf(site.parts()));
+          facts.cost[kCompute] =
+              model_.ModelTime(site) * (function == "Rerun2" ? kRecomputeFactor : 1);
+        } else {
+          facts.cost[kCompute] = model_.UpdateTime(site.nodes[0], site.memories[0]);
+        }
+      }
+    }
+  }
+
+  ParetoCost NodeCost(ENodeRef n, const Held& held) const {
+    const NodeFacts& facts = nodes_[n.index];
+    for (const auto& [decision, label] : facts.labels) {
+      const auto hold = held.find(decision);
+      if (hold == held.end() || hold->second == label) continue;
+      ParetoCost never{};
+      never[kBytes] = kNever;
+      return never;
+    }
+    return facts.cost;
+  }
+
   // ---- Choice -------------------------------------------------------------------------------
 
-  // The placements under `held` of which none is beaten in both times.
-  std::vector<Scored> Front(const Held& held) {
+  // The placements under `held`, of which the depth is a part, that none beats in all components.
+  std::vector<Plan> Front(const Held& held, int64_t depth) {
     egraph::ParetoOptions options;
-    options.components = 2;
+    options.components = kComponents;
     options.max_work = options_.budget.work;
-    options.node_cost = [&](const EGraphView& view, ENodeRef n) { return NodeCost(view, n, held); };
+    options.node_cost = [&](const EGraphView&, ENodeRef n) { return NodeCost(n, held); };
     const egraph::ParetoResult result = egraph::ParetoExtract(*view_, root_, options);
     result_.explanation.report.work += result.considered;
-    std::vector<Scored> front;
+    std::vector<Plan> front;
     for (const egraph::ParetoTerm& term : result.terms) {
-      Scored plan;
-      plan.load = term.cost[kLoadTime];
-      plan.compute = term.cost[kComputeTime];
+      Plan plan;
+      std::copy_n(term.cost.begin(), static_cast<size_t>(kComponents), plan.cost.begin());
+      plan.depth = depth;
+      plan.SetTime();
       plan.nodes = term.nodes;
       for (ENodeRef n : term.nodes) {
-        const std::string& function = view_->function(n).name;
-        const auto args = view_->NodeArgs(n);
-        if (function == "Run1" || function == "Run2") plan.node[Text(args[0])] = Text(args[1]);
-        if (function == "StepAt") plan.home = Text(args[0]);
+        for (const auto& [decision, label] : nodes_[n.index].labels) plan.label[decision] = label;
+        if (view_->function(n).name == "StepAt") plan.home = Text(view_->NodeArgs(n)[0]);
       }
       front.push_back(std::move(plan));
     }
     return front;
   }
 
-  // The best plan under `held`, at `depth` or at any that fits.
-  std::optional<Plan> Best(const Held& held, std::optional<int64_t> depth) {
+  // The best plan under `held`; the fewest steps in flight where several are as good.
+  std::optional<Plan> Best(const Held& held) {
     std::optional<Plan> best;
-    for (const Scored& placed : Front(held)) {
-      for (int64_t d = depth.value_or(1); d <= depth.value_or(max_depth_); ++d) {
-        const std::string staging =
-            Name(LocalMemories(system_, *FindNode(system_, placed.node.at("load"))).front());
-        const double staged = static_cast<double>(d) * demand_.batch_bytes;
-        const double resident = placed.home == staging ? demand_.state_bytes : 0;
-        if (staged + resident > static_cast<double>(BufferCapacity(NodeNamed(staging)))) continue;
-        Plan plan{placed, d, StepTime(placed, d), demand_.state_bytes + staged};
-        if (!best || plan.Better(*best)) best = std::move(plan);
+    for (int64_t d = 1; d <= max_depth_; ++d) {
+      const auto depth = held.find(kDepthId);
+      if (depth != held.end() && depth->second != std::to_string(d)) continue;
+      Held at = held;
+      at[kDepthId] = std::to_string(d);
+      for (Plan& plan : Front(at, d)) {
         ++result_.explanation.report.scored;
+        if (!best || plan.Better(*best)) best = std::move(plan);
       }
     }
     return best;
   }
 
   search::CostVector CostOf(const Plan& plan) const {
-    return {{"step_time", plan.time, "s", "analytical"}, {"bytes", plan.bytes, "B", "analytical"}};
+    return {{"step_time", plan.time, "s", "analytical"},
+            {"bytes", demand_.state_bytes + plan.cost[kBytes], "B", "analytical"}};
   }
 
-  static std::string DecisionId(const std::string& op) { return "l1/node." + op; }
-  static constexpr char kDepthId[] = "l1/pipeline_depth";
+  // The decisions, in the order in which they are told and, node by node, made.
+  static std::vector<std::string> Decisions() {
+    return {
+        NodeId("load"), kStagingId, NodeId("forward_backward"), kPartitionId, NodeId("model_state"),
+        kStagesId,      kDepthId};
+  }
 
   // What `--force` and the mode of the search hold the plan to; nothing after a failure.
-  std::optional<std::pair<Held, std::optional<int64_t>>> Holds() {
+  std::optional<Held> Holds() {
     Held held;
-    std::optional<int64_t> depth;
-    for (const char* op : kOperations) {
-      const auto forced = options_.forced.find(DecisionId(op));
+    for (const std::string& id : Decisions()) {
+      const auto forced = options_.forced.find(id);
       if (forced == options_.forced.end()) continue;
-      const auto& able = able_[op];
-      if (std::find(able.begin(), able.end(), forced->second) == able.end()) {
-        Fail("'" + forced->second + "' is no choice for " + DecisionId(op),
-             "the choices are " + Join(able));
+      const std::vector<std::string>& choices = choices_[id];
+      if (std::find(choices.begin(), choices.end(), forced->second) == choices.end()) {
+        Fail("'" + forced->second + "' is no choice for " + id, "the choices are " + Join(choices));
         return std::nullopt;
       }
-      held[op] = forced->second;
+      held[id] = forced->second;
     }
-    if (const auto forced = options_.forced.find(kDepthId); forced != options_.forced.end()) {
-      std::vector<std::string> choices;
-      for (int64_t d = 1; d <= max_depth_; ++d) choices.push_back(std::to_string(d));
-      const auto it = std::find(choices.begin(), choices.end(), forced->second);
-      if (it == choices.end()) {
-        Fail("'" + forced->second + "' is no choice for " + std::string(kDepthId),
-             "the choices are " + Join(choices));
-        return std::nullopt;
-      }
-      depth = 1 + (it - choices.begin());
-    }
-    if (options_.mode == search::Mode::kEGraph) return std::pair{held, depth};
+    if (options_.mode == search::Mode::kEGraph) return held;
 
-    // Node by node: the first that leaves a plan, or the fastest for its operation alone.
+    // Decision by decision: the first that leaves a plan, or the fastest for its operation alone.
+    const bool greedy = options_.mode == search::Mode::kGreedy;
     for (const char* op : kOperations) {
-      if (held.contains(op)) continue;
-      std::vector<std::string> order = able_[op];
-      if (options_.mode == search::Mode::kGreedy) {
+      const std::string id = NodeId(op);
+      if (held.contains(id)) continue;
+      std::vector<std::string> order = choices_[id];
+      if (greedy) {
         std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
-          return RunTime(op, a) < RunTime(op, b);
+          return AloneTime(op, a) < AloneTime(op, b);
         });
       }
-      for (const std::string& node : order) {
-        held[op] = node;
-        if (Best(held, depth)) break;
-        held.erase(op);
+      for (const std::string& label : order) {
+        held[id] = label;
+        if (Best(held)) break;
+        held.erase(id);
       }
     }
-    if (options_.mode == search::Mode::kOff && !depth) depth = 1;
-    return std::pair{held, depth};
+    if (!greedy) held.try_emplace(kDepthId, "1");
+    return held;
   }
 
-  static std::string Join(const std::vector<std::string>& names) {
-    std::string text;
-    for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
-    return text;
+  double AloneTime(const std::string& op, const std::string& label) const {
+    const Site& site = *std::find_if(sites_.begin(), sites_.end(),
+                                     [&](const Site& s) { return s.label == label; });
+    if (op == "load") return model_.LoadTime(site.nodes[0], site.memories[0]);
+    if (op == "forward_backward") return model_.ModelTime(site);
+    return model_.UpdateTime(site.nodes[0], site.memories[0]);
   }
 
   void Choose() {
-    const auto holds = Holds();
-    if (!holds) return;
-    const auto& [held, depth] = *holds;
-    const auto best = Best(held, depth);
+    const auto held = Holds();
+    if (!held) return;
+    const auto best = Best(*held);
     if (!best) {
       Fail(
           "no path of edges carries the batch and the state to where they are needed, or the "
@@ -419,22 +538,34 @@ class Placer {
           "add the missing edges, or make the batch smaller");
       return;
     }
-    const double terms = egraph::CountTerms(*view_, root_) * static_cast<double>(max_depth_);
+    const double terms = egraph::CountTerms(*view_, root_);
     result_.explanation.report.candidates = static_cast<uint64_t>(std::min(terms, 1.8e19));
 
-    for (const char* op : kOperations) ExplainNode(op, *best, held, depth);
-    ExplainDepth(*best, held);
+    for (const std::string& id : Decisions()) {
+      // Where there is one way alone nothing is decided, but for the nodes and the depth.
+      const bool always = id.starts_with("l1/node.") || id == kDepthId;
+      if (!best->label.contains(id) || (!always && choices_[id].size() < 2)) continue;
+      Explain(id, *best, *held);
+    }
     search::TraceRules(graph_, first_added_, result_.explanation);
 
+    const auto one = [&](const char* op) { return NodeNamed(best->label.at(NodeId(op))); };
     Placement place;
     place.storage = storage_;
-    place.loader = *FindNode(system_, best->placed.node.at("load"));
-    place.model = *FindNode(system_, best->placed.node.at("forward_backward"));
-    place.update = *FindNode(system_, best->placed.node.at("model_state"));
-    place.staging = LocalMemories(system_, place.loader).front();
-    place.resident = LocalMemories(system_, place.model).front();
+    place.loader = one("load");
+    place.staging = NodeNamed(best->label.at(kStagingId));
+    place.update = one("model_state");
+    place.home = NodeNamed(best->home);
+    for (ENodeRef n : best->nodes) {
+      const Site* site = nodes_[n.index].site;
+      if (site == nullptr || Text(view_->NodeArgs(n)[0]) != "forward_backward") continue;
+      place.model = site->nodes;
+      place.resident = site->memories;
+    }
+    const auto stages = best->label.find(kStagesId);
+    place.own_transfer = stages != best->label.end() && stages->second == "split";
     place.pipeline_depth = best->depth;
-    result_.placement = place;
+    result_.placement = std::move(place);
   }
 
   void AddLoser(search::Decision& decision, const Plan& winner, std::string label,
@@ -443,42 +574,61 @@ class Placer {
     loser.label = std::move(label);
     loser.cost = CostOf(plan);
     loser.difference = search::Difference(loser.cost, decision.cost);
-    const double load = plan.placed.load - winner.placed.load;
-    const double compute = plan.placed.compute - winner.placed.compute;
-    loser.decided_by = plan.time == winner.time     ? "bytes"
-                       : plan.depth != winner.depth ? "step_time (no overlap of load and compute)"
-                       : load > compute             ? "step_time (loading)"
-                                                    : "step_time (computing)";
+    const double load =
+        plan.cost[kLoad] + plan.cost[kCarry] - winner.cost[kLoad] - winner.cost[kCarry];
+    const double compute = plan.cost[kCompute] - winner.cost[kCompute];
+    loser.decided_by = plan.time == winner.time    ? "bytes"
+                       : load <= 0 && compute <= 0 ? "step_time (no overlap of load and compute)"
+                       : load > compute            ? "step_time (loading)"
+                                                   : "step_time (computing)";
     decision.losers.push_back(std::move(loser));
   }
 
-  static void SortLosers(search::Decision& decision) {
+  void Explain(const std::string& id, const Plan& best, const Held& held) {
+    search::Decision decision;
+    decision.id = id;
+    decision.chosen = best.label.at(id);
+    decision.cost = CostOf(best);
+    decision.forced = options_.forced.contains(id);
+    for (const std::string& label : choices_[id]) {
+      if (label == decision.chosen) continue;
+      Held other = held;
+      other[id] = label;
+      if (const auto plan = Best(other)) {
+        AddLoser(decision, best, label, *plan);
+      } else {
+        decision.pruned.push_back({What(id) + label, WhyNot(id, label), 1});
+      }
+    }
     std::stable_sort(decision.losers.begin(), decision.losers.end(),
                      [](const search::Loser& a, const search::Loser& b) {
                        return a.cost[0].value < b.cost[0].value;
                      });
+    if (id.starts_with("l1/node.")) CiteRules(id.substr(8), best.nodes, decision);
+    result_.explanation.decisions.push_back(std::move(decision));
   }
 
-  void ExplainNode(const std::string& op, const Plan& best, const Held& held,
-                   const std::optional<int64_t>& depth) {
-    search::Decision decision;
-    decision.id = DecisionId(op);
-    decision.chosen = best.placed.node.at(op);
-    decision.cost = CostOf(best);
-    decision.forced = options_.forced.contains(decision.id);
-    for (const std::string& node : able_[op]) {
-      if (node == decision.chosen) continue;
-      Held other = held;
-      other[op] = node;
-      if (const auto plan = Best(other, depth)) {
-        AddLoser(decision, best, node, *plan);
-      } else {
-        decision.pruned.push_back({"node " + node, "no plan is left with it", 1});
+  static std::string What(const std::string& id) {
+    if (id == kDepthId) return "depth ";
+    if (id == kStagingId) return "staging in ";
+    return id.starts_with("l1/node.") ? "node " : "";
+  }
+
+  // Why no plan is left with a label.
+  std::string WhyNot(const std::string& id, const std::string& label) const {
+    if (id == NodeId("forward_backward")) {
+      if (const auto why = why_not_.find(label); why != why_not_.end()) return why->second;
+    }
+    if (id == NodeId("model_state")) {
+      for (uint32_t memory : LocalMemories(system_, NodeNamed(label))) {
+        if (!model_.StateFits(memory)) return "state larger than " + Name(memory) + "'s memory";
       }
     }
-    SortLosers(decision);
-    CiteRules(op, best.placed.nodes, decision);
-    result_.explanation.decisions.push_back(std::move(decision));
+    if (id == kDepthId) {
+      const auto why = why_not_depth_.find(std::stoll(label));
+      if (why != why_not_depth_.end()) return why->second;
+    }
+    return "no plan is left with it: no path of edges, or what else is asked for excludes it";
   }
 
   // The rules behind an operation's e-node and behind how its first operand gets there: what stands
@@ -488,8 +638,7 @@ class Placer {
     bool inside = false;
     std::set<std::string> cited;
     for (ENodeRef n : term) {
-      const std::string& function = view_->function(n).name;
-      if (function == "Run1" || function == "Run2") inside = Text(view_->NodeArgs(n)[0]) == op;
+      if (nodes_[n.index].site != nullptr) inside = Text(view_->NodeArgs(n)[0]) == op;
       const egraph::RuleId id = view_->NodeRule(n);
       if (!inside || id == egraph::kInitial || id == egraph::kCongruence) continue;
       const egraph::Rule& rule = graph_.rule(id);
@@ -498,55 +647,32 @@ class Placer {
     }
   }
 
-  void ExplainDepth(const Plan& best, const Held& held) {
-    search::Decision decision;
-    decision.id = kDepthId;
-    decision.chosen = std::to_string(best.depth);
-    decision.cost = CostOf(best);
-    decision.forced = options_.forced.contains(decision.id);
-    for (int64_t d = 1; d <= max_depth_; ++d) {
-      if (d == best.depth) continue;
-      if (const auto plan = Best(held, d)) {
-        AddLoser(decision, best, std::to_string(d), *plan);
-      } else {
-        decision.pruned.push_back({"depth " + std::to_string(d), "staging does not fit", 1});
-      }
-    }
-    SortLosers(decision);
-    result_.explanation.decisions.push_back(std::move(decision));
-  }
-
   const System& system_;
   const StepDemand& demand_;
   const std::vector<std::string>& isas_;
-  const int64_t max_depth_;
+  int64_t max_depth_;
   const search::LoweringOptions& options_;
+  const PlacementModel model_;
   PlacementResult result_;
   uint32_t storage_ = 0;
+  int64_t nodes_that_compute_ = 0;  // of those that may share a batch
+  std::vector<Site> sites_;
+  std::vector<uint32_t> homes_;     // memories that the state may lie in
+  std::vector<uint32_t> stagings_;  // memories that batches may be staged in
+  std::set<std::pair<std::string, std::string>> adjacent_;  // staging memory, place
   std::string facts_;
-  std::map<std::string, std::vector<std::string>> able_;  // operation → nodes, in their order
-  std::map<std::pair<std::string, std::string>, double> link_rate_;
+  std::map<std::string, std::vector<std::string>> choices_;  // by decision, in order
+  std::map<std::string, const Site*> site_at_;               // by place
+  std::map<std::string, std::string> why_not_;               // by site, where it is none
+  std::map<int64_t, std::string> why_not_depth_;
   egraph::EGraph graph_;
   uint32_t first_added_ = 0;  // rule of the user's
   const EGraphView* view_ = nullptr;
+  std::vector<NodeFacts> nodes_;  // by e-node
   ClassRef root_;
 };
 
 }  // namespace
-
-double AssumedFlops(const SystemNode& node) {
-  if (node.vram > 0 || node.sm > 0) {
-    return static_cast<double>(std::max<int64_t>(node.sm, 1)) * kGpuLanes * 2 * kGpuClock;
-  }
-  const auto has = [&](std::string_view feature) {
-    return std::find(node.features.begin(), node.features.end(), feature) != node.features.end();
-  };
-  const double lanes = has("avx512f") ? 16 : has("avx2") ? 8 : 4;
-  const double multiply_add = has("avx512f") || has("fma") ? 2 : 1;
-  constexpr double kPipes = 2;
-  return static_cast<double>(std::max<int64_t>(node.cores, 1)) * lanes * multiply_add * kPipes *
-         kCpuClock;
-}
 
 PlacementResult Place(const System& system, const StepDemand& demand,
                       const std::vector<std::string>& isas, int64_t max_depth,

@@ -1,7 +1,9 @@
-// Placement: on which node each computation of a step runs, and how far steps overlap.
+// Placement: on which node each computation of a step runs, over how many nodes the model is
+// shared out, and how far steps overlap.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,21 +15,34 @@ namespace l3c::l1 {
 
 // The exact work of one step of the method, machine-independent.
 struct StepDemand {
-  double model_flops = 0;      // forward and backward
-  double update_flops = 0;     // the optimiser
-  double batch_bytes = 0;      // of one batch: what the loader reads, decodes and hands over
-  double gradient_bytes = 0;   // from the model to the update
-  double state_bytes = 0;      // parameters and optimiser state, persistent
-  double parameter_bytes = 0;  // what the model reads of the state
+  double model_flops = 0;       // forward and backward
+  double update_flops = 0;      // the optimiser
+  double batch_bytes = 0;       // of one batch: what the loader reads, decodes and hands over
+  double gradient_bytes = 0;    // from the model to the update
+  double state_bytes = 0;       // parameters and optimiser state, persistent
+  double parameter_bytes = 0;   // what the model reads of the state
+  double activation_bytes = 0;  // the most that lives at once between forward and backward
+  // Into how many equal parts a batch can be cut; and why not into others.
+  std::vector<int64_t> shares;
+  std::map<int64_t, std::string> why_not_shared;
+  // Why the model must be computed where the state lies; "": it need not.
+  std::string why_beside_state;
+
+  bool CanShare(int64_t parts) const;
 };
 
 struct Placement {
-  uint32_t storage = 0;   // where the data lie
-  uint32_t loader = 0;    // the compute node whose stages draw batches
-  uint32_t staging = 0;   // the memory that the loader fills
-  uint32_t model = 0;     // forward, backward and evaluation
-  uint32_t resident = 0;  // the memory that the model reads
-  uint32_t update = 0;    // the actor with the state
+  uint32_t storage = 0;  // where the data lie
+  uint32_t loader = 0;   // the compute node whose stages draw batches
+  uint32_t staging = 0;  // the memory that the loader fills
+  // Forward and backward: one node, or several that each take an equal part of the rows; and the
+  // memories that they work in.
+  std::vector<uint32_t> model;
+  std::vector<uint32_t> resident;
+  uint32_t update = 0;  // the actor with the state
+  uint32_t home = 0;    // the memory that the state lies in
+  // A batch is carried to `resident` by a stage of its own, not by the one that loads it.
+  bool own_transfer = false;
   int64_t pipeline_depth = 1;
 };
 
@@ -37,7 +52,8 @@ struct PlacementResult {
   search::Explanation explanation;
 };
 
-// `isas`: instruction sets that have a backend. Ties go to the node that is declared first.
+// `isas`: instruction sets that may be used; of none: any. Ties go to the node that is declared
+// first.
 PlacementResult Place(const System& system, const StepDemand& demand,
                       const std::vector<std::string>& isas, int64_t max_depth,
                       const search::LoweringOptions& options);

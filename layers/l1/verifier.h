@@ -4,6 +4,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "layers/l1/flow.h"
@@ -71,7 +73,9 @@ class Verifier {
   void CheckRead(const Stage& stage, const Statement& s, const Buffers& buffers);
   void CheckForwards();
   void CheckPipelineLinks();
-  void CheckByName(const TensorGraph& graph, const Reference& next);
+  static std::pair<const TensorGraph*, const tensor::Output*> Producer(
+      const std::vector<const TensorGraph*>& graphs, std::string_view name);
+  void CheckByName(const std::vector<const TensorGraph*>& graphs, const Reference& next);
 
   // ---- What runs in a step (verify_step.cc) -----------------------------------------------------
   void CheckSteps();
@@ -96,7 +100,8 @@ class Verifier {
   void CheckRegions();
   void CheckStageRegions(const Stage& stage, const Statement& s, const Buffers& buffers);
   void CheckForwardRegions(const Statement& s, const Buffers& buffers);
-  void CheckGraphRegions(const TensorGraph& graph, const Receiver& receiver, const Reference& next);
+  void CheckGraphRegions(const std::vector<const TensorGraph*>& graphs, const Receiver& receiver,
+                         const Reference& next);
 
   // ---- Buffer conservation (verify_conservation.cc) ---------------------------------------------
   void CheckConservation();

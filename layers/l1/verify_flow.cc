@@ -88,13 +88,14 @@ void Verifier::CheckForwards() {
   }
 }
 
-// Along a pipeline a stage hands over by forward; a graph's outputs go by their names. A graph
-// behind a message computes on a batch of its own, which a stage before it forwards to it.
+// Along a pipeline a stage hands over by forward; the outputs of the graphs before go by their
+// names, of one name those of the last graph. A graph behind a message computes on a batch of its
+// own, which a stage before it forwards to it.
 void Verifier::CheckPipelineLinks() {
   for (const Pipeline& pipeline : program_.pipelines) {
     std::set<std::string> forwarded;  // to these, by a stage so far
     std::set<std::string> seen;
-    const TensorGraph* graph = nullptr;  // the last one
+    std::vector<const TensorGraph*> graphs;  // so far, the last one first
     for (size_t i = 0; i + 1 < pipeline.links.size(); ++i) {
       const Reference& link = pipeline.links[i];
       const Reference& next = pipeline.links[i + 1];
@@ -113,37 +114,46 @@ void Verifier::CheckPipelineLinks() {
                   "' in the pipeline, but does not forward to it")
             .With({stage->span, "'" + stage->name + "' is declared here"});
       } else if (const TensorGraph* here = index_.FindGraph(link.name)) {
-        graph = here;
-        if (!own) CheckByName(*graph, next);
+        graphs.insert(graphs.begin(), here);
+        if (!own) CheckByName(graphs, next);
       } else if (own) {
         continue;
       } else if (index_.FindHandler(next.name) == nullptr) {
         Error(Kind::kSafety, next.span, "a message hands nothing on, so it ends a pipeline");
-      } else if (graph != nullptr) {
-        CheckByName(*graph, next);  // several messages may follow one graph
+      } else if (!graphs.empty()) {
+        CheckByName(graphs, next);  // several messages may follow one graph
       }
     }
   }
 }
 
-void Verifier::CheckByName(const TensorGraph& graph, const Reference& next) {
+// The graph that an output of that name comes from, and the output; nullptr where none has one.
+std::pair<const TensorGraph*, const tensor::Output*> Verifier::Producer(
+    const std::vector<const TensorGraph*>& graphs, std::string_view name) {
+  for (const TensorGraph* graph : graphs) {
+    for (const tensor::Output& output : graph->graph.outputs()) {
+      if (output.name == name) return {graph, &output};
+    }
+  }
+  return {nullptr, nullptr};
+}
+
+void Verifier::CheckByName(const std::vector<const TensorGraph*>& graphs, const Reference& next) {
   const Receiver receiver = *FindReceiver(next.name);
   for (const Receiver::Slot& slot : receiver.slots) {
-    const auto& outputs = graph.graph.outputs();
-    const auto output = std::find_if(outputs.begin(), outputs.end(),
-                                     [&](const auto& o) { return o.name == slot.name; });
-    if (output == outputs.end()) {
+    const auto [graph, output] = Producer(graphs, slot.name);
+    if (output == nullptr) {
       Error(Kind::kSafety, next.span,
-            "'" + next.name + "' takes '" + slot.name + "', which is no output of '" + graph.name +
-                "'")
+            "'" + next.name + "' takes '" + slot.name + "', which is no output of '" +
+                graphs.front()->name + "'")
           .With({receiver.span, "'" + next.name + "' is declared here"});
       continue;
     }
-    const tensor::Node& node = graph.graph.node(output->node);
+    const tensor::Node& node = graph->graph.node(output->node);
     const TensorType type{node.dtype, node.shape};
     if (type == slot.type) continue;
     Error(Kind::kSafety, next.span,
-          "output '" + slot.name + "' of '" + graph.name + "' is " + Text(type) + ", but '" +
+          "output '" + slot.name + "' of '" + graph->name + "' is " + Text(type) + ", but '" +
               next.name + "' takes " + Text(slot.type))
         .With({receiver.span, "'" + next.name + "' is declared here"});
   }
@@ -178,11 +188,21 @@ void Verifier::CheckRegions() {
   }
   // A graph hands its outputs over where it left them.
   for (const Pipeline& pipeline : program_.pipelines) {
+    std::vector<const TensorGraph*> graphs;  // so far, the last one first
+    std::set<std::string> forwarded;         // to these, by a stage so far: checked there
     for (size_t i = 0; i + 1 < pipeline.links.size(); ++i) {
+      const Reference& next = pipeline.links[i + 1];
+      if (const Stage* stage = index_.FindStage(pipeline.links[i].name)) {
+        ForEachStatement(stage->body, [&](const Statement& s) {
+          if (s.kind == StatementKind::kForward) forwarded.insert(TargetOf(s));
+        });
+      }
       const TensorGraph* graph = index_.FindGraph(pipeline.links[i].name);
       if (graph == nullptr) continue;
-      const Receiver receiver = *FindReceiver(pipeline.links[i + 1].name);
-      CheckGraphRegions(*graph, receiver, pipeline.links[i + 1]);
+      graphs.insert(graphs.begin(), graph);
+      if (!forwarded.contains(next.name)) {
+        CheckGraphRegions(graphs, *FindReceiver(next.name), next);
+      }
     }
   }
   for (const TensorGraph& graph : program_.graphs) {
@@ -247,15 +267,17 @@ void Verifier::CheckForwardRegions(const Statement& s, const Buffers& buffers) {
   }
 }
 
-void Verifier::CheckGraphRegions(const TensorGraph& graph, const Receiver& receiver,
-                                 const Reference& next) {
+void Verifier::CheckGraphRegions(const std::vector<const TensorGraph*>& graphs,
+                                 const Receiver& receiver, const Reference& next) {
   for (const Receiver::Slot& slot : receiver.slots) {
-    const bool ok = slot.region ? IsLocal(graph.node, *slot.region)
-                                : topology_.Share(graph.node, receiver.node);
+    const TensorGraph* graph = Producer(graphs, slot.name).first;
+    if (graph == nullptr) graph = graphs.front();
+    const bool ok = slot.region ? IsLocal(graph->node, *slot.region)
+                                : topology_.Share(graph->node, receiver.node);
     if (ok) continue;
     Error(Kind::kConsistency, next.span,
-          "'" + slot.name + "' is made in " + MemoriesText(graph.node) + " by '" + graph.name +
-              "' on '" + NodeName(graph.node) + "', where '" + next.name + "' on '" +
+          "'" + slot.name + "' is made in " + MemoriesText(graph->node) + " by '" + graph->name +
+              "' on '" + NodeName(graph->node) + "', where '" + next.name + "' on '" +
               NodeName(receiver.node) + "' cannot reach it")
         .Fix("put a stage between them that copies it");
     return;

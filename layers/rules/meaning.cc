@@ -64,16 +64,23 @@ constexpr Meaning kKernels[] = {
 };
 
 constexpr Meaning kPlacement[] = {
+    {"(AtRest (Ahead d s (Data)) disk)", "", "(Flight d s) (AtRest (Data) disk)"},
     {"(AtRest v m)", "", "(StateFits m) (= v (Params m))"},
     {"(AtRest v m)", "", "(StateFits m) (= v (State m))"},
-    {"(StepAt m (Made (Op2 \"model_state\" (Op2 \"forward_backward\" (Op1 \"load\" (Data)) "
-     "(Params m)) (State m)) m))",
-     "(Step)", "(StateFits m)"},
+    {"(StepAt m (Made (Op2 \"model_state\" (Op2 \"forward_backward\" (Op1 \"load\" "
+     "(Ahead d s (Data))) (Params m)) (State m)) m))",
+     "(Step)", "(StateFits m) (Flight d s)"},
     {"(Here (Made v m))", "(Placed v m)", ""},
     {"(Move (Made v k) what k m)", "(Placed v m)", "(Link k m) (= what (Name v))"},
+    {"(Along (Made v k) what k m)", "(Placed v m)",
+     "(Link k m) (Adjacent k m) (= v (Op1 op a)) (= what (Name v))"},
     {"(Rest v m)", "(Made v m)", "(AtRest v m)"},
-    {"(Run1 op c (Placed a m))", "(Made (Op1 op a) m)", "(CanRun op c) (Local c m)"},
-    {"(Run2 op c (Placed a m) (Placed b m))", "(Made (Op2 op a b) m)", "(CanRun op c) (Local c m)"},
+    {"(Run1 op c (Placed a m))", "(Made (Op1 op a) m)",
+     "(CanRun op c) (Local c m) (Room (Op1 op a) m)"},
+    {"(Run2 op c (Placed a m) (Placed b m))", "(Made (Op2 op a b) m)",
+     "(CanRun op c) (Local c m) (Room (Op2 op a b) m)"},
+    {"(Rerun2 op c (Placed a m) (Placed b m))", "(Made (Op2 op a b) m)",
+     "(CanRun op c) (Local c m) (Tight (Op2 op a b) m)"},
 };
 
 // Kinds of stage are numbered as in rewrites/lower_l3_l2.egg.

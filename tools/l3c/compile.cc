@@ -314,11 +314,27 @@ bool Compilation::LowerMethod() {
   lowering.steps = options_.steps;
   lowering.seed = options_.seed;
   lowering.search = SearchOptions(options_, rules_);
+  lowering.isas.clear();  // a placement says where, whatever runs there
   if (!FindSystem(lowering.system) || !FindData(lowering.data)) return false;
   search::LoweringResult<l1::Program> result = l1::Lower(*l2_, lowering);
   explanations_.push_back(std::move(result.explanation));
   if (!result.ok()) return Fail(*result.failure);
   return EnterLowered(Layer::kL1, l1::PrintProgram(result.best()));
+}
+
+std::optional<Compilation::NoBackend> Compilation::MissingBackend() const {
+  const std::vector<std::string> isas = l1::LowerOptions().isas;
+  std::vector<uint32_t> used;
+  for (const l1::TensorGraph& graph : l1_->graphs) used.push_back(graph.node);
+  for (const l1::Actor& actor : l1_->actors) used.push_back(actor.node);
+  for (const l1::Stage& stage : l1_->stages) used.push_back(stage.node);
+  for (uint32_t n : used) {
+    const l1::SystemNode& node = l1_->system.nodes[n];
+    if (std::find(isas.begin(), isas.end(), node.isa) != isas.end()) continue;
+    return NoBackend{"node " + node.name + " has isa " + node.isa + ", which has no backend yet",
+                     node.span};
+  }
+  return std::nullopt;
 }
 
 bool Compilation::LowerPlacement() {
@@ -329,15 +345,15 @@ bool Compilation::LowerPlacement() {
   lowering.explain = options_.explain;
   lowering.memory = options_.memory;
   lowering.cache = TheCache();
-  const l1::SystemNode& node = ComputeNode(*l1_);
-  const std::vector<std::string> isas = l1::LowerOptions().isas;
-  if (std::find(isas.begin(), isas.end(), node.isa) == isas.end()) {
-    diagnostics_.Error(support::Kind::kSafety, node.span,
-                       "there is no backend for isa " + node.isa + " of node '" + node.name + "'")
-        .Fix("place it on a node with isa: " + isas.front());
+  if (const auto missing = MissingBackend()) {
+    diagnostics_.Error(support::Kind::kSafety, missing->span, missing->message)
+        .Fix(
+            "`l3c lower --to l1` prints the placement; to run it, place everything on nodes with "
+            "isa: " +
+            l1::LowerOptions().isas.front());
     return Succeeds(false);
   }
-  const cost::CpuCostModel costs(cost::MachineOf(node));
+  const cost::CpuCostModel costs(cost::MachineOf(ComputeNode(*l1_)));
   search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
   if (diagnostics_.has_errors()) return Succeeds(false);

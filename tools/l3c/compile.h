@@ -43,6 +43,15 @@ class Compilation {
   // Lowers step by step to `target`, which may not lie above the file's own layer.
   bool LowerTo(Layer target);
 
+  // Of an L1 program: the first of its nodes whose instruction set has no backend, so that it
+  // cannot be lowered to L0, and what the message says. Nothing where all of them have one.
+  struct NoBackend {
+    std::string message;
+    support::Span span;
+  };
+  std::optional<NoBackend> MissingBackend() const;
+  bool EveryForcedChoiceExists() const;  // false after printing which one does not
+
   Layer layer() const { return texts_.back().layer; }  // reached so far
   const std::vector<LayerText>& texts() const { return texts_; }
   std::vector<NamedText> NamedTexts() const;  // the same without their places
@@ -67,7 +76,6 @@ class Compilation {
   bool EnterLowered(Layer layer, std::string text);
   bool Succeeds(bool ok);  // prints pending diagnostics
   bool Fail(const search::SearchFailure& failure);
-  bool EveryForcedChoiceExists() const;
   bool FindSystem(l1::System& system);
   // Of the data that the model reads; nothing when they are not there, which is no error yet.
   std::optional<int64_t> TrainRows() const;

@@ -10,7 +10,9 @@
 namespace l3c::tools {
 namespace {
 
-void PrintJson(const Compilation& compilation, const Options& options) {
+// `unlowered`: why there is no plan of L0; "" where there is one.
+void PrintJson(const Compilation& compilation, const Options& options,
+               const std::string& unlowered) {
   for (const search::Explanation& explanation : compilation.explanations()) {
     std::cout << search::RenderExplanationJson(explanation);
   }
@@ -19,10 +21,13 @@ void PrintJson(const Compilation& compilation, const Options& options) {
       PrintJsonLine({{"event", "timing"}, {"part", timing.part}, {"seconds", timing.seconds}});
     }
   }
-  PrintJsonLine({{"event", "done"}, {"file", options.file}});
+  nlohmann::ordered_json done = {{"event", "done"}, {"file", options.file}};
+  if (!unlowered.empty()) done["not_lowered"] = unlowered;
+  PrintJsonLine(done);
 }
 
-void PrintText(const Compilation& compilation, const Options& options) {
+void PrintText(const Compilation& compilation, const Options& options,
+               const std::string& unlowered) {
   for (const LayerText& text : compilation.texts()) {
     if (text.layer == Layer::kL2) std::cout << text.source->text() << "\n";
   }
@@ -36,6 +41,7 @@ void PrintText(const Compilation& compilation, const Options& options) {
                 << search::RenderRuleTraces(explanation);
     }
   }
+  if (!unlowered.empty()) std::cout << "l1->l0: not lowered: " << unlowered << "\n";
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {
       std::cout << timing.part << ": " << timing.seconds * 1e3 << " ms\n";
@@ -51,11 +57,21 @@ void PrintText(const Compilation& compilation, const Options& options) {
 
 int Optimize(const Options& options) {
   Compilation compilation(options);
-  if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
+  if (!compilation.Load()) return 1;
+  // What can be chosen is told where the rest has no backend.
+  std::string unlowered;
+  if (compilation.layer() < Layer::kL1) {
+    if (!compilation.LowerTo(Layer::kL1)) return 1;
+    if (const auto missing = compilation.MissingBackend()) unlowered = missing->message;
+  }
+  if (unlowered.empty() ? !compilation.LowerTo(Layer::kL0)
+                        : !compilation.EveryForcedChoiceExists()) {
+    return 1;
+  }
   if (options.json) {
-    PrintJson(compilation, options);
+    PrintJson(compilation, options, unlowered);
   } else {
-    PrintText(compilation, options);
+    PrintText(compilation, options, unlowered);
   }
   return 0;
 }

@@ -267,7 +267,7 @@ class Merger {
   }
 
   // What a link gets: what a stage has handed over to it, or, where none has, the outputs of the
-  // last graph under the names of the arguments.
+  // graphs before it under the names of the arguments.
   std::optional<Delivery> Receive(const std::string& unit,
                                   const std::vector<std::string>& arguments,
                                   const l1::Reference& link) {
@@ -283,11 +283,13 @@ class Merger {
       if (delivery.contents.size() == arguments.size()) return delivery;
     } else {
       Delivery delivery;
-      delivery.guard = outputs_guard_;
+      std::set<NodeId> guards;  // each once: most arguments come from one graph
       for (const std::string& name : arguments) {
         const auto output = outputs_.find(name);
         if (output == outputs_.end()) break;
-        delivery.contents.push_back({true, "", output->second});
+        delivery.contents.push_back({true, "", output->second.value});
+        const std::optional<NodeId>& guard = output->second.guard;
+        if (guard && guards.insert(*guard).second) delivery.guard = And(delivery.guard, guard);
       }
       if (delivery.contents.size() == arguments.size()) return delivery;
     }
@@ -351,10 +353,8 @@ class Merger {
       }
     }
     Inline(graph.graph, graph.name, values);
-    outputs_.clear();
-    outputs_guard_ = given->guard;
     for (const tensor::Output& output : graph.graph.outputs()) {
-      outputs_[output.name] = values[output.node];
+      outputs_[output.name] = {values[output.node], given->guard};
       for (const auto& [owner, name] : reports_) {
         if (owner != graph.name || name != output.name) continue;
         NodeId value = values[output.node];
@@ -457,8 +457,11 @@ class Merger {
   std::map<std::string, NodeId> fields_;                                      // of the sampled data
   std::map<uint32_t, NodeId> current_;  // value of each state field so far
   std::map<uint32_t, bool> changed_;
-  std::map<std::string, NodeId> outputs_;  // of the last graph
-  std::optional<NodeId> outputs_guard_;
+  struct GraphOutput {
+    NodeId value = 0;
+    std::optional<NodeId> guard;
+  };
+  std::map<std::string, GraphOutput> outputs_;  // of the graphs so far; of one name the last
 };
 
 }  // namespace

@@ -1,9 +1,12 @@
 // Placement: a real choice between nodes, its explanation, its failures; and agreement with a
 // brute-force enumeration on small random systems.
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -49,11 +52,11 @@ TEST(L1PlaceTest, LargeModelsGoToTheFasterNode) {
   const System system = GpuBox();
   const PlacementResult result = Place(system, Demand(100), kBoth, 2, {});
   ASSERT_TRUE(result.placement);
-  EXPECT_EQ(system.nodes[result.placement->model].name, "gpu_0");
+  EXPECT_EQ(system.nodes[result.placement->model[0]].name, "gpu_0");
   EXPECT_EQ(system.nodes[result.placement->update].name, "gpu_0");
   EXPECT_EQ(system.nodes[result.placement->loader].name, "cpu_0");
   EXPECT_EQ(system.nodes[result.placement->staging].name, "ram_0");
-  EXPECT_EQ(system.nodes[result.placement->resident].name, "gpu_0");
+  EXPECT_EQ(system.nodes[result.placement->resident[0]].name, "gpu_0");
   EXPECT_EQ(result.placement->pipeline_depth, 2);
 
   const search::Decision* decision = result.explanation.Find("l1/node.forward_backward");
@@ -72,7 +75,7 @@ TEST(L1PlaceTest, WithoutABackendANodeIsPruned) {
   const System system = GpuBox();
   const PlacementResult result = Place(system, Demand(100), {"x86_64"}, 2, {});
   ASSERT_TRUE(result.placement);
-  EXPECT_EQ(system.nodes[result.placement->model].name, "cpu_0");
+  EXPECT_EQ(system.nodes[result.placement->model[0]].name, "cpu_0");
   ASSERT_EQ(result.explanation.pruned.size(), 1u);
   EXPECT_EQ(result.explanation.pruned[0].what, "node gpu_0");
 }
@@ -125,127 +128,339 @@ TEST(L1PlaceTest, FailuresSayWhatIsMissing) {
             "staging buffers do not fit");
 }
 
-// The model of place.h once more, by enumeration: every node for every operation, every depth.
-double BruteForce(const System& system, const StepDemand& demand, int64_t max_depth) {
-  const size_t count = system.nodes.size();
-  const auto holds = [&](uint32_t n) { return HoldsBuffers(system.nodes[n]); };
-  // Widest path that passes through no other place that holds bytes, by relaxation.
-  const auto widest = [&](uint32_t from, uint32_t to) {
-    std::vector<double> width(count, 0);
-    width[from] = std::numeric_limits<double>::infinity();
-    for (size_t round = 0; round < count; ++round) {
-      for (const Edge& edge : system.edges) {
+// The model of place_model.h once more, by enumeration: every node and memory for every operation,
+// every set of nodes that shares a batch, loading and carrying in one stage or two, every depth.
+class BruteForce {
+ public:
+  BruteForce(const System& system, const StepDemand& demand) : system_(system), demand_(demand) {
+    for (uint32_t n = 0; n < system.nodes.size(); ++n) {
+      if (system.nodes[n].kind == NodeKind::kStorage) storage_ = n;
+      if (system.nodes[n].kind != NodeKind::kCompute) continue;
+      if (!LocalMemories(system, n).empty()) computing_.push_back(n);
+    }
+  }
+
+  // Infinity where no placement is feasible.
+  double Best(int64_t max_depth) const {
+    double best = kNever;
+    ForEach(max_depth,
+            [&](double time, const std::vector<uint32_t>&) { best = std::min(best, time); });
+    return best;
+  }
+
+  // Calls `visit(time, nodes of the model)` for each placement that fits.
+  template <typename Visit>
+  void ForEach(int64_t max_depth, const Visit& visit) const {
+    for (uint32_t loader : computing_) {
+      if (system_.nodes[loader].vram > 0) continue;
+      for (uint32_t staging : LocalMemories(system_, loader)) {
+        const double load = Move(demand_.batch_bytes, storage_, staging, 0) +
+                            2 * demand_.batch_bytes / Rate(loader, staging);
+        for (uint32_t updater : computing_) {
+          for (uint32_t home : LocalMemories(system_, updater)) {
+            const double update =
+                std::max(demand_.update_flops / AssumedFlops(system_.nodes[updater]),
+                         (demand_.gradient_bytes + 2 * demand_.state_bytes) / Rate(updater, home));
+            for (const auto& [nodes, memories] : Sites()) {
+              Judge(load, update, staging, home, nodes, memories, max_depth, visit);
+            }
+          }
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr double kNever = std::numeric_limits<double>::infinity();
+  using Nodes = std::vector<uint32_t>;
+
+  std::vector<std::pair<Nodes, Nodes>> Sites() const {
+    std::vector<std::pair<Nodes, Nodes>> sites;
+    for (uint32_t set = 1; set < 1u << computing_.size(); ++set) {
+      Nodes nodes, memories;
+      for (size_t i = 0; i < computing_.size(); ++i) {
+        if ((set >> i & 1) == 0) continue;
+        nodes.push_back(computing_[i]);
+        memories.push_back(LocalMemories(system_, computing_[i]).front());
+      }
+      if (nodes.size() == 1) {
+        for (uint32_t memory : LocalMemories(system_, nodes[0])) sites.push_back({nodes, {memory}});
+      } else if (demand_.CanShare(static_cast<int64_t>(nodes.size()))) {
+        sites.push_back({nodes, memories});
+      }
+    }
+    return sites;
+  }
+
+  template <typename Visit>
+  void Judge(double load, double update, uint32_t staging, uint32_t home, const Nodes& nodes,
+             const Nodes& memories, int64_t max_depth, const Visit& visit) const {
+    const double k = static_cast<double>(nodes.size());
+    const double batch = demand_.batch_bytes, p = demand_.parameter_bytes;
+    const double g = demand_.gradient_bytes;
+    double carry = 0, run = 0, travel = 0;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      carry += Move(batch / k, staging, memories[i], kLatency);
+      travel += Move(p, home, memories[i], kLatency) + Move(g, memories[i], home, kLatency);
+      run = std::max({run, demand_.model_flops / k / AssumedFlops(system_.nodes[nodes[i]]),
+                      (batch / k + 2 * p + g) / Rate(nodes[i], memories[i])});
+    }
+    if (nodes.size() > 1) {
+      carry += 2 * batch / MemoryRate(staging) + kHop;
+      travel += (k + 1) * g / MemoryRate(home) + k * kHop;
+    }
+    const bool carried = nodes.size() > 1 || memories[0] != staging;
+    for (int64_t depth = 1; depth <= max_depth; ++depth) {
+      bool fits = true, tight = false;
+      for (uint32_t m = 0; m < system_.nodes.size(); ++m) {
+        double bytes = m == staging ? static_cast<double>(depth) * batch : 0;
+        if (m == home) bytes += demand_.state_bytes;
+        double more = 0;
+        for (uint32_t memory : memories) {
+          if (memory == m && carried) bytes += static_cast<double>(depth) * batch / k;
+          if (memory == m && memory != home) bytes += p + g;
+          if (m == home && (memory != home || nodes.size() > 1)) bytes += g;
+          if (memory == m) more += demand_.activation_bytes / k;
+        }
+        const double capacity = static_cast<double>(BufferCapacity(system_.nodes[m]));
+        if (bytes == 0) continue;
+        fits = fits && bytes <= capacity;
+        tight = tight || bytes + more > capacity;
+      }
+      if (!fits) continue;
+      const double compute = run * (tight ? 4.0 / 3 : 1) + travel + update;
+      for (const bool own : {false, true}) {
+        if (carried ? nodes.size() > 1 && !own : own) continue;
+        const double one = load + (own ? 0 : carry);
+        const double two = own ? carry + kHop : 0;
+        const double sum = one + two + compute;
+        const double time =
+            depth == 1 ? sum : std::max({one, two, compute, sum / static_cast<double>(depth)});
+        if (time < kNever) visit(time, nodes);
+      }
+    }
+  }
+
+  bool Holds(uint32_t n) const { return HoldsBuffers(system_.nodes[n]); }
+
+  // Over the widest path that passes through no other place that holds bytes, by relaxation.
+  double Move(double bytes, uint32_t from, uint32_t to, double latency) const {
+    if (from == to) return 0;
+    std::vector<double> width(system_.nodes.size(), 0);
+    width[from] = kNever;
+    for (size_t round = 0; round < width.size(); ++round) {
+      for (const Edge& edge : system_.edges) {
         const auto relax = [&](uint32_t a, uint32_t b) {
           const bool passes =
-              a == from || !(holds(a) || system.nodes[a].kind == NodeKind::kStorage);
+              a == from || !(Holds(a) || system_.nodes[a].kind == NodeKind::kStorage);
           if (passes) width[b] = std::max(width[b], std::min(width[a], edge.bandwidth));
         };
         relax(edge.from, edge.to);
         if (edge.both_ways) relax(edge.to, edge.from);
       }
     }
-    return width[to];
-  };
-  const auto local_rate = [&](uint32_t c) {
-    if (system.nodes[c].vram > 0) return 900e9;
+    return width[to] == 0 ? kNever : bytes / width[to] + latency;
+  }
+
+  double Rate(uint32_t node, uint32_t memory) const {
+    if (node == memory) return 900e9;
     double rate = 0;
-    for (const Edge& edge : system.edges) {
-      const uint32_t memory = LocalMemories(system, c).front();
-      if ((edge.from == c && edge.to == memory) || (edge.to == c && edge.from == memory)) {
+    for (const Edge& edge : system_.edges) {
+      if ((edge.from == node && edge.to == memory) || (edge.to == node && edge.from == memory)) {
         rate = std::max(rate, edge.bandwidth);
       }
     }
     return rate;
-  };
-  const auto move = [&](double bytes, uint32_t from, uint32_t to) {
-    if (from == to) return 0.0;
-    const double rate = widest(from, to);
-    return rate == 0 ? std::numeric_limits<double>::infinity() : bytes / rate;
-  };
-  std::vector<uint32_t> computing;
-  uint32_t storage = 0;
-  for (uint32_t n = 0; n < count; ++n) {
-    if (system.nodes[n].kind == NodeKind::kStorage) storage = n;
-    if (system.nodes[n].kind == NodeKind::kCompute && !LocalMemories(system, n).empty()) {
-      computing.push_back(n);
-    }
   }
-  double best = std::numeric_limits<double>::infinity();
-  for (uint32_t l : computing) {
-    if (system.nodes[l].vram > 0) continue;
-    for (uint32_t m : computing) {
-      for (uint32_t u : computing) {
-        const uint32_t lm = LocalMemories(system, l).front();
-        const uint32_t mm = LocalMemories(system, m).front();
-        const uint32_t um = LocalMemories(system, u).front();
-        const double load = move(demand.batch_bytes, storage, lm) +
-                            2 * demand.batch_bytes / local_rate(l) +
-                            move(demand.batch_bytes, lm, mm);
-        const double model =
-            std::max(demand.model_flops / AssumedFlops(system.nodes[m]),
-                     (demand.batch_bytes + 2 * demand.parameter_bytes + demand.gradient_bytes) /
-                         local_rate(m));
-        const double update =
-            std::max(demand.update_flops / AssumedFlops(system.nodes[u]),
-                     (demand.gradient_bytes + 2 * demand.state_bytes) / local_rate(u));
-        const double compute = model + update + move(demand.parameter_bytes, um, mm) +
-                               move(demand.gradient_bytes, mm, um);
-        for (int64_t d = 1; d <= max_depth; ++d) {
-          best = std::min(best, d == 1 ? load + compute : std::max(load, compute));
-        }
+
+  double MemoryRate(uint32_t memory) const {
+    double rate = 0;
+    for (uint32_t n : computing_) {
+      for (uint32_t m : LocalMemories(system_, n)) {
+        if (m == memory) rate = std::max(rate, Rate(n, m));
       }
     }
+    return rate;
   }
-  return best;
-}
 
-TEST(L1PlaceTest, AgreesWithBruteForceOnRandomSystems) {
-  std::mt19937 random(7);
-  const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
-  for (int round = 0; round < 50; ++round) {
+  static constexpr double kLatency = 10e-6, kHop = 5e-6;
+  const System& system_;
+  const StepDemand& demand_;
+  uint32_t storage_ = 0;
+  std::vector<uint32_t> computing_;
+};
+
+class RandomSystems {
+ public:
+  explicit RandomSystems(unsigned seed) : random_(seed) {}
+
+  int Below(int n) { return static_cast<int>(random_() % static_cast<unsigned>(n)); }
+
+  // Hosts with a memory each, GPUs beside them; not everything is connected, little is large.
+  std::string Text(int most_gpus) {
     std::string nodes = "node ssd_0 { kind: storage }\n";
     std::string edges;
-    const int memories = 1 + below(2);
+    const int memories = 1 + Below(2);
     for (int m = 0; m < memories; ++m) {
-      const std::string ram = "ram_" + std::to_string(m);
-      nodes += "node " + ram + " { kind: memory, capacity: 8GB }\n";
-      if (m == 0 || below(2) == 0) {
-        edges += "ssd_0 -> " + ram + " : bandwidth " + std::to_string(1 + below(4)) + "GB/s\n";
-      }
-      nodes += "node cpu_" + std::to_string(m) +
-               " { kind: compute, isa: x86_64, cores: " + std::to_string(1 + below(16)) + " }\n";
-      edges += ram + " <-> cpu_" + std::to_string(m) + " : bandwidth " +
-               std::to_string(5 + below(50)) + "GB/s\n";
-      if (m > 0) edges += "cpu_0 <-> cpu_1 : bandwidth " + std::to_string(1 + below(20)) + "GB/s\n";
+      const std::string n = std::to_string(m);
+      nodes += "node ram_" + n + " { kind: memory, capacity: " + Capacity() + " }\n";
+      if (m == 0 || Below(2) == 0) edges += "ssd_0 -> ram_" + n + " : bandwidth " + Rate(4);
+      nodes += "node cpu_" + n +
+               " { kind: compute, isa: x86_64, cores: " + std::to_string(1 + Below(16)) + " }\n";
+      edges += "ram_" + n + " <-> cpu_" + n + " : bandwidth " + Rate(50);
+      if (m > 0) edges += "cpu_0 <-> cpu_1 : bandwidth " + Rate(20);
     }
-    for (int g = 0; g < below(3); ++g) {
-      const std::string gpu = "gpu_" + std::to_string(g);
-      nodes += "node " + gpu +
-               " { kind: compute, isa: cuda, vram: 8GB, sm: " + std::to_string(1 + below(80)) +
-               " }\n";
-      edges += "cpu_" + std::to_string(below(memories)) + " <-> " + gpu + " : bandwidth " +
-               std::to_string(1 + below(32)) + "GB/s\n";
+    for (int g = 0, gpus = Below(most_gpus + 1); g < gpus; ++g) {
+      const std::string n = std::to_string(g);
+      nodes += "node gpu_" + n + " { kind: compute, isa: cuda, vram: " + Capacity() +
+               ", sm: " + std::to_string(1 + Below(80)) + " }\n";
+      edges +=
+          "cpu_" + std::to_string(Below(memories)) + " <-> gpu_" + n + " : bandwidth " + Rate(32);
+      if (g > 0 && Below(2) == 0) edges += "gpu_0 <-> gpu_" + n + " : bandwidth " + Rate(300);
     }
-    const System system = SystemOf(nodes + "edges {\n" + edges + "}\n");
-    StepDemand demand = Demand(0.01 * (1 + below(1000)));
-    demand.batch_bytes = 1e4 * (1 + below(1000));
-    demand.parameter_bytes = 1e4 * (1 + below(1000));
+    return nodes + "edges {\n" + edges + "}\n";
+  }
+
+  StepDemand Work() {
+    StepDemand demand = Demand(0.01 * (1 + Below(100000)));
+    demand.batch_bytes = 1e4 * (1 + Below(1000));
+    demand.parameter_bytes = 1e4 * (1 + Below(1000));
     demand.gradient_bytes = demand.parameter_bytes;
     demand.state_bytes = 3 * demand.parameter_bytes;
-    const PlacementResult result = Place(system, demand, kBoth, 2, {});
-    ASSERT_TRUE(result.placement) << nodes << edges;
-    const double ours = result.explanation.decisions[0].cost[0].value;
-    EXPECT_NEAR(ours, BruteForce(system, demand, 2), 1e-12 * ours) << nodes << edges;
+    demand.activation_bytes = 1e4 * Below(3000);
+    if (Below(2) == 0) demand.shares = {2, 4};
+    if (Below(8) == 0) demand.why_beside_state = "it must";
+    return demand;
+  }
 
-    // The other modes are no better, and every one of them places the step.
+ private:
+  std::string Rate(int most) { return std::to_string(1 + Below(most)) + "GB/s\n"; }
+  std::string Capacity() { return std::to_string(5 * (1 + Below(20))) + "MB"; }
+
+  std::mt19937 random_;
+};
+
+TEST(L1PlaceTest, AgreesWithBruteForceOnRandomSystems) {
+  RandomSystems random(7);
+  int placed = 0, shared = 0, split = 0;
+  for (int round = 0; round < 60; ++round) {
+    const std::string text = random.Text(3);
+    const System system = SystemOf(text);
+    StepDemand demand = random.Work();
+    demand.why_beside_state.clear();
+    const int64_t depth = 1 + random.Below(3);
+    const double best = BruteForce(system, demand).Best(depth);
+    const PlacementResult result = Place(system, demand, kBoth, depth, {});
+    ASSERT_EQ(result.placement.has_value(), best < std::numeric_limits<double>::infinity()) << text;
+    if (!result.placement) continue;
+    ++placed;
+    shared += result.placement->model.size() > 1;
+    split += result.placement->own_transfer;
+    const double ours = result.explanation.decisions[0].cost[0].value;
+    EXPECT_NEAR(ours, best, 1e-12 * ours) << text;
+
+    // The other modes are no better.
     for (const search::Mode mode : {search::Mode::kOff, search::Mode::kGreedy}) {
       search::LoweringOptions options;
       options.mode = mode;
-      const PlacementResult other = Place(system, demand, kBoth, 2, options);
-      ASSERT_TRUE(other.placement) << nodes << edges;
+      const PlacementResult other = Place(system, demand, kBoth, depth, options);
+      ASSERT_TRUE(other.placement) << text;
       EXPECT_GE(other.explanation.decisions[0].cost[0].value, ours * (1 - 1e-12));
     }
   }
+  // All of it occurs.
+  EXPECT_GT(placed, 30);
+  EXPECT_GT(shared, 3);
+  EXPECT_GT(split, 0);
+}
+
+// What is placed fits, wherever the search ends: with what is forced, and in every mode.
+TEST(L1PlaceTest, NothingIsPlacedWhereItDoesNotFit) {
+  RandomSystems random(11);
+  int checked = 0;
+  for (int round = 0; round < 40; ++round) {
+    const std::string text = random.Text(3);
+    const System system = SystemOf(text);
+    const StepDemand demand = random.Work();
+    search::LoweringOptions options;
+    options.mode = static_cast<search::Mode>(random.Below(3));
+    const PlacementResult free = Place(system, demand, kBoth, 3, options);
+    std::vector<PlacementResult> results = {free};
+    for (const search::Decision& decision : free.explanation.decisions) {
+      if (decision.losers.empty()) continue;
+      search::LoweringOptions forced = options;
+      const size_t loser = static_cast<size_t>(random.Below(8)) % decision.losers.size();
+      forced.forced[decision.id] = decision.losers[loser].label;
+      results.push_back(Place(system, demand, kBoth, 3, forced));
+    }
+    for (const PlacementResult& result : results) {
+      if (!result.placement) continue;
+      ++checked;
+      const Placement& place = *result.placement;
+      std::map<uint32_t, double> bytes;
+      const double parts = static_cast<double>(place.model.size());
+      const double batches = static_cast<double>(place.pipeline_depth) * demand.batch_bytes;
+      bytes[place.staging] += batches;
+      bytes[place.home] += demand.state_bytes;
+      for (uint32_t memory : place.resident) {
+        if (memory != place.staging) bytes[memory] += batches / parts;
+        if (memory != place.home) bytes[memory] += demand.parameter_bytes + demand.gradient_bytes;
+      }
+      for (const auto& [memory, sum] : bytes) {
+        EXPECT_LE(sum, static_cast<double>(BufferCapacity(system.nodes[memory]))) << text;
+      }
+      for (size_t i = 0; i < place.model.size(); ++i) {
+        const auto local = LocalMemories(system, place.model[i]);
+        EXPECT_NE(std::find(local.begin(), local.end(), place.resident[i]), local.end());
+      }
+      if (!demand.why_beside_state.empty()) {
+        EXPECT_EQ(place.resident[0], place.home) << text;
+      }
+    }
+  }
+  EXPECT_GT(checked, 60);
+}
+
+TEST(L1PlaceTest, AFasterNodeMoreNeverMakesAStepSlower) {
+  RandomSystems random(13);
+  for (int round = 0; round < 20; ++round) {
+    const std::string text = random.Text(2);
+    const StepDemand demand = random.Work();
+    const PlacementResult before = Place(SystemOf(text), demand, kBoth, 2, {});
+    if (!before.placement) continue;
+    std::string more = text;
+    more.insert(more.find("edges {"),
+                "node fast { kind: compute, isa: cuda, vram: 80GB, sm: 132 }\n");
+    more.insert(more.rfind("}"), "cpu_0 <-> fast : bandwidth 64GB/s\n");
+    const PlacementResult after = Place(SystemOf(more), demand, kBoth, 2, {});
+    ASSERT_TRUE(after.placement) << more;
+    EXPECT_LE(after.explanation.decisions[0].cost[0].value,
+              before.explanation.decisions[0].cost[0].value)
+        << more;
+  }
+}
+
+TEST(L1PlaceTest, AnInfeasibleChoiceHasAReason) {
+  StepDemand demand = Demand(100);
+  demand.state_bytes = 25e9;
+  demand.parameter_bytes = demand.gradient_bytes = 8e9;
+  const PlacementResult result = Place(GpuBox(), demand, kBoth, 2, {});
+  ASSERT_TRUE(result.placement);
+  const search::Decision* update = result.explanation.Find("l1/node.model_state");
+  ASSERT_NE(update, nullptr);
+  EXPECT_EQ(update->chosen, "cpu_0");
+  ASSERT_EQ(update->pruned.size(), 1u);
+  EXPECT_EQ(update->pruned[0].what, "node gpu_0");
+  EXPECT_EQ(update->pruned[0].why, "state larger than gpu_0's memory");
+
+  demand.parameter_bytes = 18e9;
+  demand.gradient_bytes = 6e9;
+  const PlacementResult none = Place(GpuBox(), demand, kBoth, 2, {});
+  ASSERT_TRUE(none.placement);
+  const search::Decision* model = none.explanation.Find("l1/node.forward_backward");
+  EXPECT_EQ(model->chosen, "cpu_0");
+  ASSERT_EQ(model->pruned.size(), 1u);
+  EXPECT_EQ(model->pruned[0].why, "a step needs 24000400kB in gpu_0, which has 24GB");
 }
 
 TEST(L1PlaceTest, TheSameInputGivesTheSameBytes) {

@@ -1,0 +1,92 @@
+// What a placement takes: the time of its parts and the bytes in each memory.
+//
+//   transfer   bytes over the bandwidth of the widest path, and kTransferLatency for each copy
+//              between two memories (what is read from storage is read ahead)
+//   compute    the longer of operations over throughput and bytes over bandwidth
+//   memory     what lies in a memory at once; a choice that needs more than there is, is none
+//
+// A site is where the model may be computed: a node, or several nodes that share the rows of a
+// batch equally (data parallel). Of several, each has the parameters carried to it and its
+// gradients carried back and averaged where the state lies, one copy after the other.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layers/l1/ir.h"
+#include "layers/l1/place.h"
+
+namespace l3c::l1 {
+
+// Assumed: what a copy and what a hand-over between two stages cost beside the bytes.
+inline constexpr double kTransferLatency = 10e-6;  // s
+inline constexpr double kHandOver = 5e-6;          // s
+// Of a step whose intermediate values do not fit: the forward pass runs once more, a third of
+// forward and backward.
+inline constexpr double kRecomputeFactor = 4.0 / 3;
+
+struct Site {
+  std::string label;               // "gpu_0", "gpu_0+gpu_1": what a decision calls it
+  std::string place;               // "ram_0", "gpu_0+gpu_1": where its values are
+  std::vector<uint32_t> nodes;     // one, or those that share a batch
+  std::vector<uint32_t> memories;  // by node
+  size_t parts() const { return nodes.size(); }
+};
+
+class PlacementModel {
+ public:
+  PlacementModel(const System& system, const StepDemand& demand)
+      : system_(system), demand_(demand) {}
+
+  const std::string& Name(uint32_t node) const { return system_.nodes[node].name; }
+
+  // Seconds of an operation of a step on a node that works in a memory.
+  double LoadTime(uint32_t node, uint32_t memory) const;
+  double ModelTime(const Site& site) const;
+  double UpdateTime(uint32_t node, uint32_t memory) const;
+  // From the storage into the memory that a batch is staged in; infinity without a path.
+  double ReadTime(uint32_t storage, uint32_t staging) const;
+  // A batch from where it is staged to where the model is computed.
+  double BatchTime(uint32_t staging, const Site& site) const;
+  double ParameterTime(uint32_t home, const Site& site) const;
+  double GradientTime(const Site& site, uint32_t home) const;
+
+  // Bytes in each memory with so many steps in flight, by node; what does not fit is told by the
+  // first memory, in their order, that is too small.
+  struct Need {
+    std::map<uint32_t, double> bytes;
+    bool tight = false;  // only with intermediate values computed anew
+    std::string too_small;
+  };
+  Need NeedOf(int64_t depth, uint32_t staging, uint32_t home, const Site& site) const;
+  bool StateFits(uint32_t memory) const;
+
+ private:
+  // Rate between a compute node and a memory that it computes in.
+  double LocalRate(uint32_t node, uint32_t memory) const;
+  // The best that any node computes in the memory with.
+  double MemoryRate(uint32_t memory) const;
+  double CopyTime(double bytes, uint32_t from, uint32_t to) const;
+  double PathRate(uint32_t from, uint32_t to) const;
+
+  const System& system_;
+  const StepDemand& demand_;
+  mutable std::map<std::pair<uint32_t, uint32_t>, double> rates_;
+};
+
+// Bandwidth of the widest path between two nodes that passes through no other place that holds
+// bytes; 0 when there is none.
+double WidestPath(const System& system, uint32_t from, uint32_t to);
+
+// The sites of these nodes: each alone in each of its memories, then, where a batch may be cut into
+// so many parts, each set of nodes in its first memory, smaller sets first. Of more than
+// kMaxSharing nodes only those count that are fastest.
+inline constexpr size_t kMaxSharing = 6;
+std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
+                          const std::vector<uint32_t>& nodes);
+
+}  // namespace l3c::l1

@@ -1,0 +1,136 @@
+"""Placement on the example systems: what is chosen and why, what runs, what is refused."""
+
+import re
+import struct
+import unittest
+
+from harness import ROOT, L3cTest, small_mnist
+
+SYSTEMS = ROOT / "examples/systems"
+WIDE = ROOT / "tests/layers/l1/programs/wide.l2"
+MNIST = ROOT / "tests/layers/l1/programs/mnist.l2"
+
+
+class Placement(L3cTest):
+    def decisions(self, method, system, *args):
+        events = self.l3c("optimize", method, "--synthetic", "--json", "--system",
+                          SYSTEMS / system, *args).events()
+        decisions = [e for e in events if e["event"] == "decision" and e["lowering"] == "l2->l1"]
+        return {d["id"].removeprefix("l1/"): d for d in decisions}, events[-1]
+
+    def test_systems_check(self):
+        files = sorted(SYSTEMS.glob("*.l1"))
+        self.assertEqual(4, len(files))
+        for path in files:
+            self.l3c("check", path)
+
+    def test_what_is_chosen_on_each_system(self):
+        for system, model, update in (
+            ("one_cpu.l1", "cpu_0", "cpu_0"),
+            ("cpu_gpu.l1", "gpu_0", "gpu_0"),
+            ("four_gpus.l1", "gpu_0+gpu_1+gpu_2+gpu_3", "gpu_0"),
+            ("two_hosts.l1", "cpu_0+cpu_1", "cpu_0"),
+        ):
+            decisions, done = self.decisions(WIDE, system)
+            self.assertEqual(model, decisions["node.forward_backward"]["chosen"], system)
+            self.assertEqual(update, decisions["node.model_state"]["chosen"], system)
+            self.assertEqual("not_lowered" in done, "gpu" in system)
+            for decision in decisions.values():
+                for loser in decision["losers"]:
+                    self.assertGreaterEqual(loser["cost"][0]["value"], decision["cost"][0]["value"])
+                for pruned in decision["pruned"]:
+                    self.assertTrue(pruned["why"])
+
+    def test_a_loser_is_forced_at_the_cost_that_was_shown(self):
+        free, _ = self.decisions(WIDE, "cpu_gpu.l1")
+        for name, decision in free.items():
+            for loser in decision["losers"][:2]:
+                forced, _ = self.decisions(WIDE, "cpu_gpu.l1", "--force",
+                                           f"l1/{name}={loser['label']}")
+                self.assertEqual(loser["label"], forced[name]["chosen"])
+                self.assertEqual(loser["cost"], forced[name]["cost"])
+
+    def test_what_has_no_backend_is_refused_before_it_trains(self):
+        out = self.dir / "run"
+        for command in (("run", "-o", out), ("lower", "--to", "l0"), ("build", "-o", out)):
+            done = self.l3c(command[0], WIDE, *command[1:], "--synthetic", "--system",
+                            SYSTEMS / "cpu_gpu.l1", code=1)
+            self.assertIn("node gpu_0 has isa ptx, which has no backend yet", done.err)
+            self.assertIn("`l3c lower --to l1` prints the placement", done.err)
+        self.assertFalse(out.exists())
+        text = self.l3c("optimize", WIDE, "--synthetic", "--explain", "--system",
+                        SYSTEMS / "cpu_gpu.l1").out
+        self.assertIn("l1->l0: not lowered: node gpu_0 has isa ptx", text)
+        # What is placed on the host runs there.
+        forced = [arg for op in ("forward_backward", "model_state")
+                  for arg in ("--force", f"l1/node.{op}=cpu_0")]
+        self.l3c("lower", WIDE, "--synthetic", "--to", "l0", "--system", SYSTEMS / "cpu_gpu.l1",
+                 *forced)
+
+    def test_two_hosts_train_to_the_same_result(self):
+        data = small_mnist(self.dir / "mnist", rows=300, test_rows=64)
+        common = (MNIST, "--data", f"mnist={data}", "--steps", 5)
+        alone = self.run_json(*common, "--system", SYSTEMS / "one_cpu.l1")
+
+        def two_hosts(*forced):
+            return self.run_json(*common, "--system", SYSTEMS / "two_hosts.l1",
+                                 *[a for f in forced for a in ("--force", f)])
+
+        # Where no sum over rows is cut, nothing changes: the state travels to the other host.
+        for forced in (
+            ("l1/node.forward_backward=cpu_0", "l1/node.model_state=cpu_0"),
+            ("l1/node.forward_backward=cpu_1", "l1/node.model_state=cpu_0"),
+            ("l1/node.forward_backward=cpu_1", "l1/node.model_state=cpu_1", "l1/stages=split"),
+        ):
+            run = two_hosts(*forced)
+            self.assertEqual(alone["weights_sha256"], run["weights_sha256"], forced)
+            self.assertEqual(alone["loss"], run["loss"], forced)
+        shared = two_hosts("l1/partition=data(2)")
+        self.assertLess(abs(alone["loss"] - shared["loss"]), 1e-4 * alone["loss"])
+        self.assertNotEqual(alone["weights_sha256"], shared["weights_sha256"])
+        # And of both hosts' parts the last batch, with padding in it, is one.
+        self.assertEqual(alone["accuracy"], shared["accuracy"])
+
+
+class TwoDevices(L3cTest):
+    """A placement written by hand: gradients go back to the other side in a pipeline of its own."""
+
+    def test_trains_as_its_text_says(self):
+        text = (ROOT / "tests/layers/l1/programs/two_devices.l1").read_text()
+        refused = self.l3c("run", self.write("card.l1", text), "-o", self.dir / "none", code=1)
+        self.assertIn("has isa cuda, which has no backend yet", refused.err)
+        x = [[((7 * i + 3 * j) % 11) / 5 - 1 for j in range(12)] for i in range(64)]
+        y = [[sum(row[k::5]) for k in range(5)] for row in x]
+        self.write("points/train.x.raw", struct.pack("<768f", *[v for row in x for v in row]))
+        self.write("points/train.y.raw", struct.pack("<320f", *[v for row in y for v in row]))
+        # The card as a second CPU with a memory of its own; the parameters from zero.
+        both = re.sub(r"isa: cuda, vram: 8GB, sm: 68, arch: sm_86", "isa: x86_64, cores: 4, vram: 8GB",
+                      text).replace("init: kaiming", "init: zeros")
+        both = both.replace("    pipeline_depth: 2", """    pipeline_depth: 2
+    phases [ main(pipeline: learn, epochs: 3) ]
+    metrics [ loss(split: train, graph: both_ways, numerator: loss, denominator: ones) ]""")
+        both = both.replace("return (loss, ", "return (loss, ones, ").replace(
+            "-> (loss, gm, gc)", "-> (loss, ones, gm, gc)").replace(
+            "        return (", "        let ones = tensor_const(1.0)\n        return (")
+        run = self.run_json(self.write("both.l1", both), "--data", f"points={self.dir / 'points'}")
+        m = [[0.0] * 5 for _ in range(12)]
+        c = [0.0] * 5
+        for _ in range(3):
+            losses = []
+            for first in range(0, 64, 16):
+                rows = range(first, first + 16)
+                gap = [[sum(x[r][j] * m[j][k] for j in range(12)) + c[k] - y[r][k] for k in range(5)]
+                       for r in rows]
+                losses.append(sum(g * g for row in gap for g in row) / 80)
+                gm = [[sum(x[first + r][j] * gap[r][k] * 0.025 for r in range(16)) for k in range(5)]
+                      for j in range(12)]
+                gc = [sum(gap[r][k] * 0.025 for r in range(16)) for k in range(5)]
+                m = [[m[j][k] - 3e-4 * gm[j][k] for k in range(5)] for j in range(12)]
+                c = [c[k] - 3e-4 * gc[k] for k in range(5)]
+        self.assertEqual(12, run["steps"])
+        expected = sum(losses) / 4
+        self.assertLess(abs(run["loss"] - expected), 1e-5 * expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
