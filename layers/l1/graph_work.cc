@@ -9,27 +9,28 @@ using tensor::Graph;
 using tensor::NodeId;
 using tensor::OpClass;
 
+double NodeFlops(const Graph& graph, NodeId id) {
+  const tensor::Node& node = graph.node(id);
+  const double elements = static_cast<double>(tensor::NumElements(node.shape));
+  switch (tensor::Definition(node.op).op_class) {
+    case OpClass::kElementwise:
+    case OpClass::kIndexing:
+      return elements;
+    case OpClass::kReduction:
+      return static_cast<double>(tensor::NumElements(graph.node(node.inputs[0]).shape));
+    case OpClass::kContraction:
+      return 2 * elements * static_cast<double>(graph.node(node.inputs[0]).shape.back());
+    case OpClass::kLeaf:
+    case OpClass::kMovement:
+      return 0;
+  }
+  return 0;
+}
+
 double CountFlops(const Graph& derived) {
   const Graph graph = tensor::ExpandDerived(derived);
   double flops = 0;
-  for (const tensor::Node& node : graph.nodes()) {
-    const double elements = static_cast<double>(tensor::NumElements(node.shape));
-    switch (tensor::Definition(node.op).op_class) {
-      case OpClass::kElementwise:
-      case OpClass::kIndexing:
-        flops += elements;
-        break;
-      case OpClass::kReduction:
-        flops += static_cast<double>(tensor::NumElements(graph.node(node.inputs[0]).shape));
-        break;
-      case OpClass::kContraction:
-        flops += 2 * elements * static_cast<double>(graph.node(node.inputs[0]).shape.back());
-        break;
-      case OpClass::kLeaf:
-      case OpClass::kMovement:
-        break;
-    }
-  }
+  for (NodeId id = 0; id < graph.size(); ++id) flops += NodeFlops(graph, id);
   return flops;
 }
 

@@ -5,7 +5,9 @@
 
 namespace l3c::l1 {
 
-// Arithmetic: a multiply-add counts two, another elementwise op one.
+// Arithmetic of a primitive op, and of a graph: a multiply-add counts two, another elementwise op
+// one.
+double NodeFlops(const tensor::Graph& graph, tensor::NodeId id);
 double CountFlops(const tensor::Graph& graph);
 
 // The most bytes of values that live at once, computed in the order of the nodes: results of

@@ -9,10 +9,10 @@
 #include "layers/l1/graph_part.h"
 #include "layers/l1/graph_work.h"
 #include "layers/l1/naming.h"
+#include "layers/l1/pipeline_writer.h"
 #include "layers/l1/place.h"
 #include "layers/l1/place_model.h"
 #include "layers/l1/row_shares.h"
-#include "layers/l1/stage_body.h"
 #include "layers/l1/update_plan.h"
 #include "layers/l2/backward.h"
 #include "layers/l2/expand.h"
@@ -460,18 +460,7 @@ class Lowering {
     const auto computing =
         std::count_if(options_.system.nodes.begin(), options_.system.nodes.end(),
                       [](const SystemNode& node) { return node.kind == NodeKind::kCompute; });
-    const int64_t most = std::min<int64_t>(computing, kMaxSharing);
-    for (int64_t parts = 2; parts <= most; ++parts) {
-      std::string why;
-      const bool all = std::all_of(train_.begin(), train_.end(), [&](const Compute& compute) {
-        return ShareRows(compute.graph, ArgsOf(compute), batch_, parts, &why).has_value();
-      });
-      if (all) {
-        demand.shares.push_back(parts);
-      } else {
-        demand.why_not_shared[parts] = why;
-      }
-    }
+    if (forward_.turns.size() == 1 && computing > 1) MeasureShares(computing, demand);
     if (forward_.turns.size() > 1) {
       demand.why_beside_state =
           "each turn of the goal reads the state as the turn before leaves it";
@@ -498,35 +487,95 @@ class Lowering {
     return true;
   }
 
+  // How the work can be shared by so many nodes.
+  void MeasureShares(int64_t nodes, StepDemand& demand) const {
+    const auto share = [&](int64_t parts) {
+      std::vector<RowShares> all;
+      std::string why;
+      for (const Compute& compute : train_) {
+        auto shares = ShareRows(compute.graph, ArgsOf(compute), batch_, parts, &why);
+        if (!shares) {
+          demand.why_not_shared[parts] = why;
+          return std::vector<RowShares>{};
+        }
+        all.push_back(*std::move(shares));
+      }
+      return all;
+    };
+    const int64_t most = std::min<int64_t>(nodes, kMaxSharing);
+    for (int64_t parts = 2; parts <= most; ++parts) {
+      if (!share(parts).empty()) demand.shares.push_back(parts);
+    }
+    for (int64_t parts : {2, 4, 8}) {
+      const std::vector<RowShares> shares = share(parts);
+      if (shares.empty()) break;
+      demand.micro_batches.push_back(parts);
+      if (parts > 2) continue;
+      // The layers are those of the first graph: variants of it have the same.
+      demand.layers = ModelStages(shares[0], ReportedBy(train_[0])).work();
+    }
+  }
+
   // ---- The program --------------------------------------------------------------------------
 
   void Build() {
     program_.system = options_.system;
     BindData();
     for (size_t m = 0; m < module_.methods.size(); ++m) BuildActor(m);
+    PipelineWriter writer(place_, program_);
     for (size_t v = 0; v < updates_.variants.size(); ++v) {
       const std::string name = "train" + VariantSuffix(v);
-      std::vector<const Compute*> train;
+      std::vector<Computation> train;
       for (const Compute& compute : train_) {
-        if (compute.variant == v) train.push_back(&compute);
+        if (compute.variant == v) train.push_back(ComputationOf(compute));
       }
-      if (place_.model.size() > 1) {
-        AddSharedPipeline(name, *train.front());
+      Stage loader = Loader("load_" + name, "train", drop_last_);
+      if (!SharesWork()) {
+        writer.AddWhole(name, std::move(loader), train, place_.model[0], place_.resident[0]);
+        continue;
+      }
+      const bool stages = !place_.stage_of.empty();
+      const auto parts = stages ? place_.micro_batches : static_cast<int64_t>(place_.model.size());
+      std::string none;
+      const RowShares shares =
+          *ShareRows(train[0].graph.graph, train[0].graph.args, batch_, parts, &none);
+      if (stages) {
+        writer.AddStages(name, std::move(loader), train[0], shares);
       } else {
-        AddPipeline(name, "train", train, place_.model[0], place_.resident[0], drop_last_);
+        writer.AddShared(name, std::move(loader), train[0], shares);
       }
     }
     if (has_test_) {
-      const auto [node, memory] = EvaluationPlace();
-      AddPipeline("test", "test", {&eval_}, node, memory, /*drop_last=*/false);
+      // A shared model is evaluated where its state lies.
+      writer.AddWhole("test", Loader("load_test", "test", /*drop_last=*/false),
+                      {ComputationOf(eval_)}, SharesWork() ? place_.update : place_.model[0],
+                      SharesWork() ? place_.home : place_.resident[0]);
     }
+    writer.NameReaders();
     BuildSchedule();
   }
 
-  // A shared model is evaluated where its state lies.
-  std::pair<uint32_t, uint32_t> EvaluationPlace() const {
-    if (place_.model.size() > 1) return {place_.update, place_.home};
-    return {place_.model[0], place_.resident[0]};
+  bool SharesWork() const { return place_.model.size() > 1; }
+
+  Computation ComputationOf(const Compute& compute) const {
+    Computation computation;
+    computation.name = compute.name;
+    computation.graph = {compute.graph, ArgsOf(compute)};
+    computation.buffers = Staged(compute);
+    for (size_t model : compute.models) {
+      computation.windows.push_back({ActorName(model), kWindow});
+    }
+    computation.messages = compute.messages;
+    computation.reported = ReportedBy(compute);
+    return computation;
+  }
+
+  static std::set<std::string> ReportedBy(const Compute& compute) {
+    std::set<std::string> reported;
+    for (const MetricOutputs& metric : compute.metrics) {
+      reported.insert({metric.numerator, metric.denominator});
+    }
+    return reported;
   }
 
   void BindData() {
@@ -604,7 +653,6 @@ class Lowering {
         if (ReadsState(field.name, model)) window.fields.push_back(field.name);
       }
     }
-    AddReaders(model, window);
     actor.windows.push_back(std::move(window));
 
     for (size_t m = 0; m < messages; ++m) {
@@ -631,27 +679,6 @@ class Lowering {
     program_.actors.push_back(std::move(actor));
   }
 
-  // Where the state travels, a stage reads it in the graph's place.
-  void AddReaders(size_t model, Window& window) const {
-    const auto reads = [&](const Compute& compute) {
-      return std::find(compute.models.begin(), compute.models.end(), model) != compute.models.end();
-    };
-    for (const Compute& compute : train_) {
-      if (!reads(compute)) continue;
-      const std::string carry = "carry_train" + VariantSuffix(compute.variant);
-      const bool shared = place_.model.size() > 1;
-      for (size_t p = 0; p < place_.model.size(); ++p) {
-        const std::string& unit = Travels(p) ? carry : compute.name;
-        window.readers.push_back({shared ? PartName(unit, p) : unit, {}});
-      }
-      if (shared) window.readers.push_back({"reduce_train" + VariantSuffix(compute.variant), {}});
-    }
-    if (has_test_ && reads(eval_)) {
-      window.readers.push_back(
-          {EvaluationPlace().second != place_.home ? "carry_test" : kEvalGraph, {}});
-    }
-  }
-
   // Whether a graph reads a field of the model's state that is no parameter: its mean, or the steps
   // that random numbers are drawn by.
   bool ReadsState(const std::string& name, size_t model) const {
@@ -659,13 +686,6 @@ class Lowering {
     if (read != state_read_.end() && read->second == model) return true;
     return forward_.step && model == forward_.clock && name == updates_.steps[model];
   }
-
-  // A buffer that a stage hands on: its name, its type, and the field it is read from.
-  struct StagedBuffer {
-    std::string name;
-    std::string field;
-    TensorType type;
-  };
 
   std::vector<StagedBuffer> Staged(const Compute& compute) const {
     std::vector<StagedBuffer> buffers;
@@ -678,46 +698,6 @@ class Lowering {
       buffers.push_back({node.name + compute.suffix, from, {node.dtype, node.shape}});
     }
     return buffers;
-  }
-
-  // What draws batches for graphs, hands them on, and brings back what they make: the stages of a
-  // pipeline and its links. The graphs run on `node` and work in `memory`.
-  void AddPipeline(const std::string& name, const std::string& split,
-                   const std::vector<const Compute*>& graphs, uint32_t node, uint32_t memory,
-                   bool drop_last) {
-    // Whether the graphs need the state carried to them; then there is one.
-    const bool travels = memory != place_.home;
-    const bool own_transfer = memory != place_.staging && place_.own_transfer;
-    std::vector<std::string> receivers;
-    for (const Compute* compute : graphs) {
-      receivers.push_back(travels ? "carry_" + name : compute->name);
-    }
-    Pipeline pipeline;
-    pipeline.name = name;
-    const auto add_stage = [&](Stage stage) {
-      pipeline.links.push_back({stage.name, {}});
-      program_.stages.push_back(std::move(stage));
-    };
-    Stage loader = Loader("load_" + name, split, drop_last);
-    FillLoader(loader, graphs, receivers, memory, own_transfer ? "transfer_" + name : "");
-    add_stage(std::move(loader));
-    if (own_transfer) add_stage(Transfer("transfer_" + name, graphs, receivers, memory));
-    if (travels) {
-      const Compute& compute = *graphs.front();
-      std::vector<std::string> buffers;
-      for (const StagedBuffer& buffer : Staged(compute)) buffers.push_back(buffer.name);
-      add_stage(CarryState("carry_" + name, compute.name, {compute.graph, ArgsOf(compute)}, buffers,
-                           compute.models, memory));
-    }
-    for (const Compute* compute : graphs) {
-      AddGraph(compute->name, {compute->graph, ArgsOf(*compute)}, node, compute->models, travels);
-      pipeline.links.push_back({compute->name, {}});
-      if (travels && !compute->messages.empty()) {
-        add_stage(ReturnGradients("return_" + name, *compute, memory));
-      }
-      for (const std::string& message : compute->messages) pipeline.links.push_back({message, {}});
-    }
-    program_.pipelines.push_back(std::move(pipeline));
   }
 
   Stage Loader(const std::string& name, const std::string& split, bool drop_last) const {
@@ -746,218 +726,10 @@ class Lowering {
     return stage;
   }
 
-  // A batch for each graph that reads it; the fields that several read are loaded once. Without a
-  // stage of its own to transfer batches, this one carries them to where the graphs work.
-  void FillLoader(Stage& stage, const std::vector<const Compute*>& graphs,
-                  const std::vector<std::string>& receivers, uint32_t memory,
-                  const std::string& transfer) const {
-    StageBody body;
-    const bool carries = transfer.empty() && memory != place_.staging;
-    for (size_t g = 0; g < graphs.size(); ++g) {
-      if (transfer.empty() || g == 0) body.Forward(transfer.empty() ? receivers[g] : transfer);
-      for (const StagedBuffer& buffer : Staged(*graphs[g])) {
-        body.Alloc(buffer.name, place_.staging, buffer.type);
-        body.Read(buffer.name, data_name_, buffer.field);
-        body.AddToForward(carries ? body.Carry(buffer.name, memory, buffer.type) : buffer.name);
-      }
-    }
-    body.AppendTo(stage);
-  }
-
-  Stage OnLoader(const std::string& name) const {
-    Stage stage;
-    stage.name = name;
-    stage.node = place_.loader;
-    return stage;
-  }
-
-  // Copies what the loader hands over into the memory that the graphs work in.
-  Stage Transfer(const std::string& name, const std::vector<const Compute*>& graphs,
-                 const std::vector<std::string>& receivers, uint32_t memory) const {
-    Stage stage = OnLoader(name);
-    StageBody body;
-    for (size_t g = 0; g < graphs.size(); ++g) {
-      body.Forward(receivers[g]);
-      for (const StagedBuffer& buffer : Staged(*graphs[g])) {
-        AddParam(stage, buffer.name, place_.staging, buffer.type);
-        body.AddToForward(body.Carry(buffer.name, memory, buffer.type));
-      }
-    }
-    body.AppendTo(stage);
-    return stage;
-  }
-
-  static void AddParam(Stage& stage, const std::string& name, uint32_t region,
-                       const TensorType& type) {
-    stage.params.push_back({name, region, type.dtype, type.shape, {}});
-  }
-
-  static TensorType TypeOf(const Graph& graph, const std::string& input) {
-    const tensor::Node& node = graph.node(*graph.Find(input));
-    return {node.dtype, node.shape};
-  }
-
-  // The inputs of a graph that are not handed to it: fields of state, in their order.
-  static std::vector<std::string> StateRead(const Graph& graph,
-                                            const std::vector<std::string>& args) {
-    std::vector<std::string> fields;
-    for (NodeId input : graph.inputs()) {
-      const std::string& name = graph.node(input).name;
-      if (std::find(args.begin(), args.end(), name) == args.end()) fields.push_back(name);
-    }
-    return fields;
-  }
-
   std::vector<std::string> ArgsOf(const Compute& compute) const {
     std::vector<std::string> args;
     for (NodeId arg : compute.args) args.push_back(forward_.graph.node(arg).name);
     return args;
-  }
-
-  // Hands on what a graph takes, `buffers` of the same order, and beside it copies of the state
-  // that it reads.
-  Stage CarryState(const std::string& name, const std::string& to, const SharedGraph& graph,
-                   const std::vector<std::string>& buffers, const std::vector<size_t>& models,
-                   uint32_t memory) const {
-    Stage stage = OnLoader(name);
-    for (size_t model : models) stage.reads.push_back({ActorName(model), kWindow});
-    StageBody body;
-    body.Forward(to);
-    for (size_t i = 0; i < buffers.size(); ++i) {
-      AddParam(stage, buffers[i], memory, TypeOf(graph.graph, graph.args[i]));
-      body.AddToForward(buffers[i]);
-    }
-    for (const std::string& field : StateRead(graph.graph, graph.args)) {
-      body.AddToForward(body.CopyTo(field, "_resident", memory, TypeOf(graph.graph, field)));
-    }
-    body.AppendTo(stage);
-    return stage;
-  }
-
-  // Carries a graph's gradients to the actors, and sends them their messages.
-  Stage ReturnGradients(const std::string& name, const Compute& compute, uint32_t memory) const {
-    Stage stage = OnLoader(name);
-    StageBody body;
-    for (const std::string& message : compute.messages) {
-      body.Forward(message);
-      const Handler& handler = *FindHandler(program_, message)->handler;
-      for (const std::string& arg : handler.args) {
-        const TensorType type = TypeOf(handler.graph, arg);
-        AddParam(stage, arg, memory, type);
-        body.AddToForward(body.Carry(arg, place_.home, type));
-      }
-    }
-    body.AppendTo(stage);
-    return stage;
-  }
-
-  void AddGraph(const std::string& name, const SharedGraph& shared, uint32_t node,
-                const std::vector<size_t>& models, bool travels) {
-    TensorGraph graph;
-    graph.name = name;
-    graph.node = node;
-    graph.args = shared.args;
-    const std::vector<std::string> state = StateRead(shared.graph, shared.args);
-    if (travels) {
-      graph.args.insert(graph.args.end(), state.begin(), state.end());
-    } else if (!state.empty()) {
-      for (size_t model : models) graph.reads.push_back({ActorName(model), kWindow});
-    }
-    graph.graph = shared.graph;
-    program_.graphs.push_back(std::move(graph));
-  }
-
-  // ---- A batch shared by several nodes ------------------------------------------------------
-
-  static std::string PartName(const std::string& name, size_t part) {
-    return name + "_" + std::to_string(part);
-  }
-
-  // load -> cut -> scatter -> for each part (carry ->) forward_backward -> gather -> reduce ->
-  // messages. The node with the state adds the parts up.
-  void AddSharedPipeline(const std::string& name, const Compute& compute) {
-    std::string none;
-    const RowShares shares = *ShareRows(compute.graph, ArgsOf(compute), batch_,
-                                        static_cast<int64_t>(place_.model.size()), &none);
-    Pipeline pipeline;
-    pipeline.name = name;
-    const auto add_stage = [&](Stage stage) {
-      pipeline.links.push_back({stage.name, {}});
-      program_.stages.push_back(std::move(stage));
-    };
-    Stage loader = Loader("load_" + name, "train", drop_last_);
-    FillLoader(loader, {&compute}, {"cut_" + name}, place_.staging, "");
-    add_stage(std::move(loader));
-    AddGraph("cut_" + name, shares.cut, place_.loader, {}, false);
-    pipeline.links.push_back({"cut_" + name, {}});
-    add_stage(Scatter(name, compute, shares));
-    for (size_t p = 0; p < place_.model.size(); ++p) {
-      const std::string part = PartName(compute.name, p);
-      if (Travels(p)) {
-        const std::vector<std::string>& args = shares.parts[p].args;
-        add_stage(CarryState(PartName("carry_" + name, p), part, shares.parts[p], args,
-                             compute.models, place_.resident[p]));
-      }
-      AddGraph(part, shares.parts[p], place_.model[p], compute.models, Travels(p));
-      pipeline.links.push_back({part, {}});
-    }
-    add_stage(Gather(name, shares));
-    AddGraph("reduce_" + name, shares.reduce, place_.update, compute.models, false);
-    pipeline.links.push_back({"reduce_" + name, {}});
-    for (const std::string& message : compute.messages) pipeline.links.push_back({message, {}});
-    program_.pipelines.push_back(std::move(pipeline));
-  }
-
-  bool Travels(size_t part) const { return place_.resident[part] != place_.home; }
-
-  // Hands each part its share of the batch, in its memory, and a copy of what all of them take.
-  Stage Scatter(const std::string& name, const Compute& compute, const RowShares& shares) const {
-    Stage stage = OnLoader("scatter_" + name);
-    StageBody body;
-    std::set<std::string> known;
-    for (size_t p = 0; p < shares.parts.size(); ++p) {
-      const SharedGraph& part = shares.parts[p];
-      body.Forward(Travels(p) ? PartName("carry_" + name, p) : PartName(compute.name, p));
-      for (const std::string& arg : part.args) {
-        const TensorType type = TypeOf(part.graph, arg);
-        const bool shared = p + 1 < shares.parts.size() ? Takes(shares.parts[p + 1], arg)
-                                                        : Takes(shares.parts[0], arg);
-        if (known.insert(arg).second) {
-          AddParam(stage, arg, place_.staging, type);
-          if (shared) body.Drop(arg);
-        }
-        body.AddToForward(
-            shared ? body.CopyTo(arg, "_" + std::to_string(p), place_.resident[p], type)
-            : place_.resident[p] == place_.staging ? arg
-                                                   : body.Carry(arg, place_.resident[p], type));
-      }
-    }
-    body.AppendTo(stage);
-    return stage;
-  }
-
-  static bool Takes(const SharedGraph& graph, const std::string& arg) {
-    return std::find(graph.args.begin(), graph.args.end(), arg) != graph.args.end();
-  }
-
-  // Brings the parts of sums, and what the batch alone gives, to where the state lies.
-  Stage Gather(const std::string& name, const RowShares& shares) const {
-    Stage stage = OnLoader("gather_" + name);
-    StageBody body;
-    body.Forward("reduce_" + name);
-    for (const std::string& arg : shares.reduce.args) {
-      const TensorType type = TypeOf(shares.reduce.graph, arg);
-      uint32_t memory = place_.staging;
-      for (size_t p = 0; p < shares.parts.size(); ++p) {
-        for (const tensor::Output& output : shares.parts[p].graph.outputs()) {
-          if (output.name == arg) memory = place_.resident[p];
-        }
-      }
-      AddParam(stage, arg, memory, type);
-      body.AddToForward(memory == place_.home ? arg : body.Carry(arg, place_.home, type));
-    }
-    body.AppendTo(stage);
-    return stage;
   }
 
   void BuildSchedule() {
@@ -986,9 +758,8 @@ class Lowering {
     }
     for (const Compute& compute : train_) {
       for (const MetricOutputs& m : compute.metrics) {
-        const std::string graph = place_.model.size() == 1
-                                      ? compute.name
-                                      : "reduce_train" + VariantSuffix(compute.variant);
+        const std::string graph =
+            !SharesWork() ? compute.name : "reduce_train" + VariantSuffix(compute.variant);
         schedule.metrics.push_back({m.name, "train", graph, m.numerator, m.denominator, {}});
       }
     }

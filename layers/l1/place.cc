@@ -33,6 +33,8 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // The operations of a step, in the order of their decisions.
 constexpr std::array<const char*, 3> kOperations = {"load", "forward_backward", "model_state"};
 constexpr char kPartitionId[] = "l1/partition";
+constexpr char kCutId[] = "l1/cut";
+constexpr char kMicroId[] = "l1/micro_batches";
 constexpr char kStagingId[] = "l1/staging";
 constexpr char kStagesId[] = "l1/stages";
 constexpr char kDepthId[] = "l1/pipeline_depth";
@@ -77,8 +79,9 @@ std::string NextTerm(const std::string& gradients, const std::string& home) {
   return "(Op2 \"model_state\" " + gradients + " (State " + Quoted(home) + "))";
 }
 
-std::string PartitionOf(size_t parts) {
-  return parts == 1 ? "whole" : "data(" + std::to_string(parts) + ")";
+std::string PartitionOf(const Site& site) {
+  if (site.parts() == 1) return "whole";
+  return (site.in_stages ? "stages(" : "data(") + std::to_string(site.parts()) + ")";
 }
 
 std::string Join(const std::vector<std::string>& names) {
@@ -155,17 +158,27 @@ class Placer {
     facts_ = "(set (Name (Data)) \"data\")\n(AtRest (Data) " + Quoted(Name(storage_)) + ")\n";
 
     nodes_that_compute_ = static_cast<int64_t>(std::min(computing.size(), kMaxSharing));
-    sites_ = SitesOf(system_, demand_, computing);
+    sites_ = SitesOf(system_, demand_, computing, max_depth_);
     std::set<std::string> computed;  // sites, by label
     for (const Site& site : sites_) {
       Fact("Local", {site.label, site.place});
       if (!computed.insert(site.label).second) continue;
-      Able("forward_backward", site.label);
-      AddOnce(choices_[kPartitionId], PartitionOf(site.parts()));
+      if (site.in_stages) {
+        Fact("InStages", {"forward_backward", site.label});
+        choices_[NodeId("forward_backward")].push_back(site.label);
+        StateCuts(site);
+      } else {
+        Able("forward_backward", site.label);
+      }
+      AddOnce(choices_[kPartitionId], PartitionOf(site));
       if (site.parts() > 1) continue;
       Able("model_state", site.label);
       // Files are read by the host's own processors.
       if (system_.nodes[site.nodes[0]].vram == 0) Able("load", site.label);
+    }
+    for (int64_t n : demand_.micro_batches) {
+      facts_ += "(Micro " + std::to_string(n) + ")\n";
+      choices_[kMicroId].push_back(std::to_string(n));
     }
     choices_[kStagesId] = {"fused", "split"};
     // More steps in flight than stages are of no use: without a batch that is carried there are
@@ -176,6 +189,34 @@ class Placer {
     if (!carried) max_depth_ = std::min<int64_t>(max_depth_, 2);
     for (int64_t d = 1; d <= max_depth_; ++d) choices_[kDepthId].push_back(std::to_string(d));
     return StateHomes() && StateRoom() && StateLinks();
+  }
+
+  // From as many layers for each stage to all cuts that fit, by moving one over one boundary.
+  void StateCuts(const Site& site) {
+    const size_t stages = site.parts(), layers = demand_.layers.size();
+    std::vector<size_t> even(stages, layers / stages);
+    for (size_t s = 0; s < layers % stages; ++s) ++even[s];
+    Fact("Even", {site.label, CutLabel(even)});
+    for (const std::vector<size_t>& cut : site.cuts) {
+      Fact("StageFits", {site.label, CutLabel(cut)});
+      AddOnce(choices_[kCutId], CutLabel(cut));
+    }
+    if (!shifted_.insert(stages).second) return;
+    std::set<std::vector<size_t>> seen = {even};
+    std::vector<std::vector<size_t>> left = {even};
+    while (!left.empty()) {
+      const std::vector<size_t> cut = std::move(left.back());
+      left.pop_back();
+      for (size_t s = 0; s + 1 < stages; ++s) {
+        for (const bool forwards : {false, true}) {
+          std::vector<size_t> moved = cut;
+          if (--moved[forwards ? s : s + 1] == 0) continue;
+          ++moved[forwards ? s + 1 : s];
+          Fact("Shift", {CutLabel(cut), CutLabel(moved)});
+          if (seen.insert(moved).second) left.push_back(moved);
+        }
+      }
+    }
   }
 
   bool StateHomes() {
@@ -399,7 +440,16 @@ class Placer {
         const std::string what = Text(args[1]);
         if (what == "batch") facts.labels = {{kStagesId, along ? "fused" : "split"}};
         facts.cost = MoveCost(what, Text(args[2]), Text(args[3]), along);
-      } else if (function == "Run1" || function == "Run2" || function == "Rerun2") {
+      } else if (function == "CutAt") {
+        const std::string cut = Text(args[1]);
+        const int64_t parts = graph_.AsI64(args[2]);
+        const Site& site = *site_at_.at(Text(args[0]));
+        facts.labels = {{kCutId, cut}, {kMicroId, std::to_string(parts)}};
+        const auto at = std::find_if(site.cuts.begin(), site.cuts.end(),
+                                     [&](const auto& c) { return CutLabel(c) == cut; });
+        facts.cost[kCompute] = model_.StagesTime(site, *at, parts);
+      } else if (function == "Run1" || function == "Run2" || function == "Rerun2" ||
+                 function == "Pipe2") {
         const std::string op = Text(args[0]);
         const Site& site = SiteOf(Text(args[1]), place.at(view.NodeClass(n).index));
         facts.site = &site;
@@ -407,9 +457,11 @@ class Placer {
         if (op == "load") {
           facts.cost[kLoad] = model_.LoadTime(site.nodes[0], site.memories[0]);
         } else if (op == "forward_backward") {
-          facts.labels.emplace_back(kPartitionId, PartitionOf(site.parts()));
-          facts.cost[kCompute] =
-              model_.ModelTime(site) * (function == "Rerun2" ? kRecomputeFactor : 1);
+          facts.labels.emplace_back(kPartitionId, PartitionOf(site));
+          if (function != "Pipe2") {
+            facts.cost[kCompute] =
+                model_.ModelTime(site) * (function == "Rerun2" ? kRecomputeFactor : 1);
+          }
         } else {
           facts.cost[kCompute] = model_.UpdateTime(site.nodes[0], site.memories[0]);
         }
@@ -478,9 +530,9 @@ class Placer {
 
   // The decisions, in the order in which they are told and, node by node, made.
   static std::vector<std::string> Decisions() {
-    return {
-        NodeId("load"), kStagingId, NodeId("forward_backward"), kPartitionId, NodeId("model_state"),
-        kStagesId,      kDepthId};
+    return {NodeId("load"),        kStagingId, NodeId("forward_backward"),
+            kPartitionId,          kCutId,     kMicroId,
+            NodeId("model_state"), kStagesId,  kDepthId};
   }
 
   // What `--force` and the mode of the search hold the plan to; nothing after a failure.
@@ -523,8 +575,15 @@ class Placer {
     const Site& site = *std::find_if(sites_.begin(), sites_.end(),
                                      [&](const Site& s) { return s.label == label; });
     if (op == "load") return model_.LoadTime(site.nodes[0], site.memories[0]);
-    if (op == "forward_backward") return model_.ModelTime(site);
-    return model_.UpdateTime(site.nodes[0], site.memories[0]);
+    if (op == "model_state") return model_.UpdateTime(site.nodes[0], site.memories[0]);
+    if (!site.in_stages) return model_.ModelTime(site);
+    double best = kNever;
+    for (const std::vector<size_t>& cut : site.cuts) {
+      for (int64_t parts : demand_.micro_batches) {
+        best = std::min(best, model_.StagesTime(site, cut, parts));
+      }
+    }
+    return best;
   }
 
   void Choose() {
@@ -561,6 +620,14 @@ class Placer {
       if (site == nullptr || Text(view_->NodeArgs(n)[0]) != "forward_backward") continue;
       place.model = site->nodes;
       place.resident = site->memories;
+      if (!site->in_stages) continue;
+      place.micro_batches = std::stoll(best->label.at(kMicroId));
+      for (const std::vector<size_t>& cut : site->cuts) {
+        if (CutLabel(cut) != best->label.at(kCutId)) continue;
+        for (size_t s = 0; s < cut.size(); ++s) {
+          place.stage_of.insert(place.stage_of.end(), cut[s], s);
+        }
+      }
     }
     const auto stages = best->label.find(kStagesId);
     place.own_transfer = stages != best->label.end() && stages->second == "split";
@@ -592,6 +659,11 @@ class Placer {
     decision.forced = options_.forced.contains(id);
     for (const std::string& label : choices_[id]) {
       if (label == decision.chosen) continue;
+      // A cut stands beside those into as many stages.
+      const auto bars = [](const std::string& cut) {
+        return std::count(cut.begin(), cut.end(), '|');
+      };
+      if (id == kCutId && bars(label) != bars(decision.chosen)) continue;
       Held other = held;
       other[id] = label;
       if (const auto plan = Best(other)) {
@@ -659,6 +731,7 @@ class Placer {
   std::vector<Site> sites_;
   std::vector<uint32_t> homes_;     // memories that the state may lie in
   std::vector<uint32_t> stagings_;  // memories that batches may be staged in
+  std::set<size_t> shifted_;        // numbers of stages whose cuts are stated
   std::set<std::pair<std::string, std::string>> adjacent_;  // staging memory, place
   std::string facts_;
   std::map<std::string, std::vector<std::string>> choices_;  // by decision, in order

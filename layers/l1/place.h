@@ -13,6 +13,14 @@
 
 namespace l3c::l1 {
 
+// The work of one layer of a model on a batch, forwards and backwards.
+struct LayerWork {
+  double flops = 0;
+  double parameter_bytes = 0;  // and as many of gradients
+  double forward_bytes = 0;    // over the boundary to the next layer
+  double backward_bytes = 0;   // back over it
+};
+
 // The exact work of one step of the method, machine-independent.
 struct StepDemand {
   double model_flops = 0;       // forward and backward
@@ -25,10 +33,15 @@ struct StepDemand {
   // Into how many equal parts a batch can be cut; and why not into others.
   std::vector<int64_t> shares;
   std::map<int64_t, std::string> why_not_shared;
+  // By depth, where the model can be computed in stages; and into how many parts a batch can be cut
+  // for them.
+  std::vector<LayerWork> layers;
+  std::vector<int64_t> micro_batches;
   // Why the model must be computed where the state lies; "": it need not.
   std::string why_beside_state;
 
   bool CanShare(int64_t parts) const;
+  bool CanBeStages(size_t stages) const;
 };
 
 struct Placement {
@@ -41,6 +54,10 @@ struct Placement {
   std::vector<uint32_t> resident;
   uint32_t update = 0;  // the actor with the state
   uint32_t home = 0;    // the memory that the state lies in
+  // Of a model in stages: the stage of each layer on the nodes of `model`, and into how many parts
+  // a batch is cut. Without: every node computes all layers on its part of the rows.
+  std::vector<size_t> stage_of;
+  int64_t micro_batches = 1;
   // A batch is carried to `resident` by a stage of its own, not by the one that loads it.
   bool own_transfer = false;
   int64_t pipeline_depth = 1;

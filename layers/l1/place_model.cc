@@ -23,6 +23,10 @@ bool StepDemand::CanShare(int64_t parts) const {
   return why_beside_state.empty() && std::find(shares.begin(), shares.end(), parts) != shares.end();
 }
 
+bool StepDemand::CanBeStages(size_t stages) const {
+  return why_beside_state.empty() && !micro_batches.empty() && stages <= layers.size();
+}
+
 double AssumedFlops(const SystemNode& node) {
   if (node.vram > 0 || node.sm > 0) {
     return static_cast<double>(std::max<int64_t>(node.sm, 1)) * kGpuLanes * 2 * kGpuClock;
@@ -61,13 +65,60 @@ double WidestPath(const System& system, uint32_t from, uint32_t to) {
   }
 }
 
+std::string CutLabel(const std::vector<size_t>& cut) {
+  std::string label;
+  for (size_t layers : cut) label += (label.empty() ? "" : "|") + std::to_string(layers);
+  return label;
+}
+
+namespace {
+
+// Every way to give the layers to so many stages, each at least one.
+void ListCuts(size_t layers, size_t stages, std::vector<size_t>& begun,
+              std::vector<std::vector<size_t>>& all) {
+  if (stages == 1) {
+    begun.push_back(layers);
+    all.push_back(begun);
+    begun.pop_back();
+    return;
+  }
+  for (size_t first = 1; first + stages - 1 <= layers; ++first) {
+    begun.push_back(first);
+    ListCuts(layers - first, stages - 1, begun, all);
+    begun.pop_back();
+  }
+}
+
+void AddCuts(const System& system, const StepDemand& demand, int64_t most_in_flight, Site& site) {
+  std::vector<std::vector<size_t>> all;
+  std::vector<size_t> begun;
+  ListCuts(demand.layers.size(), site.parts(), begun, all);
+  site.most.assign(site.parts(), 0);
+  for (std::vector<size_t>& cut : all) {
+    std::vector<double> own(site.parts(), 0);
+    size_t layer = 0;
+    bool fits = true;
+    for (size_t s = 0; s < cut.size(); ++s) {
+      for (size_t i = 0; i < cut[s]; ++i) own[s] += 2 * demand.layers[layer++].parameter_bytes;
+      const double batches = static_cast<double>(most_in_flight) * demand.batch_bytes;
+      const auto capacity = static_cast<double>(BufferCapacity(system.nodes[site.memories[s]]));
+      fits = fits && own[s] + batches <= capacity;
+    }
+    if (!fits) continue;
+    for (size_t s = 0; s < cut.size(); ++s) site.most[s] = std::max(site.most[s], own[s]);
+    site.cuts.push_back(std::move(cut));
+  }
+}
+
+}  // namespace
+
 std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
-                          const std::vector<uint32_t>& nodes) {
+                          const std::vector<uint32_t>& nodes, int64_t most_in_flight) {
   std::vector<Site> sites;
   for (uint32_t node : nodes) {
     for (uint32_t memory : LocalMemories(system, node)) {
       const auto& names = system.nodes;
-      sites.push_back({names[node].name, names[memory].name, {node}, {memory}});
+      sites.push_back({names[node].name, names[memory].name, {node}, {memory}, false, {}, {}});
     }
   }
   std::vector<uint32_t> sharing = nodes;
@@ -78,19 +129,26 @@ std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
     sharing.resize(kMaxSharing);
     std::sort(sharing.begin(), sharing.end());
   }
-  for (size_t parts = 2; parts <= sharing.size(); ++parts) {
-    if (!demand.CanShare(static_cast<int64_t>(parts))) continue;
-    for (uint32_t set = 0; set < 1u << sharing.size(); ++set) {
-      if (static_cast<size_t>(__builtin_popcount(set)) != parts) continue;
-      Site site;
-      for (size_t i = 0; i < sharing.size(); ++i) {
-        if ((set >> i & 1) == 0) continue;
-        site.nodes.push_back(sharing[i]);
-        site.memories.push_back(LocalMemories(system, sharing[i]).front());
-        site.label += (site.label.empty() ? "" : "+") + system.nodes[sharing[i]].name;
+  for (const bool in_stages : {false, true}) {
+    for (size_t parts = 2; parts <= sharing.size(); ++parts) {
+      if (in_stages ? !demand.CanBeStages(parts) : !demand.CanShare(static_cast<int64_t>(parts))) {
+        continue;
       }
-      site.place = site.label;
-      sites.push_back(std::move(site));
+      for (uint32_t set = 0; set < 1u << sharing.size(); ++set) {
+        if (static_cast<size_t>(__builtin_popcount(set)) != parts) continue;
+        Site site;
+        site.in_stages = in_stages;
+        for (size_t i = 0; i < sharing.size(); ++i) {
+          if ((set >> i & 1) == 0) continue;
+          site.nodes.push_back(sharing[i]);
+          site.memories.push_back(LocalMemories(system, sharing[i]).front());
+          const char* join = in_stages ? ">" : "+";
+          site.label += (site.label.empty() ? "" : join) + system.nodes[sharing[i]].name;
+        }
+        site.place = site.label;
+        if (in_stages) AddCuts(system, demand, most_in_flight, site);
+        if (!in_stages || !site.cuts.empty()) sites.push_back(std::move(site));
+      }
     }
   }
   return sites;
@@ -147,6 +205,35 @@ double PlacementModel::ModelTime(const Site& site) const {
   return slowest;
 }
 
+double PlacementModel::StagesTime(const Site& site, const std::vector<size_t>& cut,
+                                  int64_t micro_batches) const {
+  const double m = static_cast<double>(micro_batches);
+  const double p = static_cast<double>(site.parts());
+  double slowest = 0, sums = 0;
+  size_t layer = 0;
+  for (size_t s = 0; s < site.parts(); ++s) {
+    double flops = 0, parameters = 0, transfers = 0, moved = 0;
+    const auto from = [&](double bytes, size_t neighbour) {
+      moved += bytes;
+      if (site.memories[neighbour] == site.memories[s]) return;
+      transfers +=
+          bytes / PathRate(site.memories[neighbour], site.memories[s]) + m * kTransferLatency;
+    };
+    if (s > 0) from(demand_.layers[layer - 1].forward_bytes, s - 1);
+    for (size_t i = 0; i < cut[s]; ++i, ++layer) {
+      flops += demand_.layers[layer].flops;
+      parameters += demand_.layers[layer].parameter_bytes;
+    }
+    if (s + 1 < site.parts()) from(demand_.layers[layer - 1].backward_bytes, s + 1);
+    const double rate = LocalRate(site.nodes[s], site.memories[s]);
+    const double work = std::max(flops / AssumedFlops(system_.nodes[site.nodes[s]]),
+                                 (moved + 3 * m * parameters) / rate);
+    slowest = std::max(slowest, work + transfers + 2 * m * kHandOver);
+    sums = std::max(sums, (m + 1) * parameters / rate);
+  }
+  return (m + p - 1) / m * slowest + sums;
+}
+
 double PlacementModel::UpdateTime(uint32_t node, uint32_t memory) const {
   const double bytes = demand_.gradient_bytes + 2 * demand_.state_bytes;
   return std::max(demand_.update_flops / AssumedFlops(system_.nodes[node]),
@@ -158,22 +245,35 @@ double PlacementModel::ReadTime(uint32_t storage, uint32_t staging) const {
   return rate == 0 ? kNever : demand_.batch_bytes / rate;
 }
 
+double PlacementModel::SlowestCopy(double bytes, uint32_t memory, const Site& site,
+                                   bool back) const {
+  double slowest = 0;
+  for (uint32_t other : site.memories) {
+    slowest =
+        std::max(slowest, back ? CopyTime(bytes, other, memory) : CopyTime(bytes, memory, other));
+  }
+  return slowest;
+}
+
 double PlacementModel::BatchTime(uint32_t staging, const Site& site) const {
-  const double share = demand_.batch_bytes / static_cast<double>(site.parts());
   double time = 0;
   // It is cut where it is staged: read and written once more.
   if (site.parts() > 1) time += 2 * demand_.batch_bytes / MemoryRate(staging) + kHandOver;
+  if (site.in_stages) return time + SlowestCopy(demand_.batch_bytes, staging, site, false);
+  const double share = demand_.batch_bytes / static_cast<double>(site.parts());
   for (uint32_t memory : site.memories) time += CopyTime(share, staging, memory);
   return time;
 }
 
 double PlacementModel::ParameterTime(uint32_t home, const Site& site) const {
+  if (site.in_stages) return SlowestCopy(demand_.parameter_bytes, home, site, false);
   double time = 0;
   for (uint32_t memory : site.memories) time += CopyTime(demand_.parameter_bytes, home, memory);
   return time;
 }
 
 double PlacementModel::GradientTime(const Site& site, uint32_t home) const {
+  if (site.in_stages) return SlowestCopy(demand_.gradient_bytes, home, site, true);
   double time = 0;
   for (uint32_t memory : site.memories) time += CopyTime(demand_.gradient_bytes, memory, home);
   if (site.parts() > 1) {
@@ -195,13 +295,19 @@ PlacementModel::Need PlacementModel::NeedOf(int64_t depth, uint32_t staging, uin
   need.bytes[staging] += batches;
   need.bytes[home] += demand_.state_bytes;
   std::map<uint32_t, double> intermediate;
-  for (uint32_t memory : site.memories) {
-    if (memory != staging || site.parts() > 1) need.bytes[memory] += batches / parts;
-    if (memory != home) {
+  for (size_t i = 0; i < site.parts(); ++i) {
+    const uint32_t memory = site.memories[i];
+    if (memory != staging || site.parts() > 1) {
+      need.bytes[memory] += site.in_stages ? batches : batches / parts;
+    }
+    if (site.in_stages) {
+      need.bytes[memory] += site.most[i];
+    } else if (memory != home) {
       need.bytes[memory] += demand_.parameter_bytes + demand_.gradient_bytes;
     }
     // Gradients to be added up lie beside one another; a single one goes into the update.
-    if (memory != home || site.parts() > 1) need.bytes[home] += demand_.gradient_bytes;
+    const bool comes = site.in_stages ? i == 0 : memory != home || site.parts() > 1;
+    if (comes) need.bytes[home] += demand_.gradient_bytes;
     intermediate[memory] += demand_.activation_bytes / parts;
   }
   for (const auto& [memory, bytes] : need.bytes) {

@@ -5,9 +5,13 @@
 //   compute    the longer of operations over throughput and bytes over bandwidth
 //   memory     what lies in a memory at once; a choice that needs more than there is, is none
 //
-// A site is where the model may be computed: a node, or several nodes that share the rows of a
-// batch equally (data parallel). Of several, each has the parameters carried to it and its
-// gradients carried back and averaged where the state lies, one copy after the other.
+// A site is where the model may be computed: a node; several nodes that share the rows of a batch
+// equally (data parallel); or several nodes that have some layers each, in their order, and work on
+// one part of the batch after the other (stages). Of nodes that share a batch, each has the
+// parameters carried to it and its gradients carried back and added up where the state lies, one
+// copy after the other. Of stages, each has those of its layers, counted as if all went over the
+// slowest of the links. With m parts of a batch and p stages a step takes (m + p − 1) / m of what
+// the slowest stage takes: the bubble is (p − 1) / (m + p − 1).
 #pragma once
 
 #include <cstdint>
@@ -30,12 +34,18 @@ inline constexpr double kHandOver = 5e-6;          // s
 inline constexpr double kRecomputeFactor = 4.0 / 3;
 
 struct Site {
-  std::string label;               // "gpu_0", "gpu_0+gpu_1": what a decision calls it
-  std::string place;               // "ram_0", "gpu_0+gpu_1": where its values are
-  std::vector<uint32_t> nodes;     // one, or those that share a batch
+  std::string label;               // "gpu_0", "gpu_0+gpu_1", "gpu_0>gpu_1" (stages)
+  std::string place;               // "ram_0"; of several nodes the label: where its values are
+  std::vector<uint32_t> nodes;     // one, or those that share the work
   std::vector<uint32_t> memories;  // by node
+  bool in_stages = false;
+  // Of stages: how many layers each has, in every way that fits; and the most bytes of parameters
+  // and gradients that a node has in any of them.
+  std::vector<std::vector<size_t>> cuts;
+  std::vector<double> most;
   size_t parts() const { return nodes.size(); }
 };
+std::string CutLabel(const std::vector<size_t>& cut);  // "2|1|1"
 
 class PlacementModel {
  public:
@@ -46,7 +56,8 @@ class PlacementModel {
 
   // Seconds of an operation of a step on a node that works in a memory.
   double LoadTime(uint32_t node, uint32_t memory) const;
-  double ModelTime(const Site& site) const;
+  double ModelTime(const Site& site) const;  // not of stages
+  double StagesTime(const Site& site, const std::vector<size_t>& cut, int64_t micro_batches) const;
   double UpdateTime(uint32_t node, uint32_t memory) const;
   // From the storage into the memory that a batch is staged in; infinity without a path.
   double ReadTime(uint32_t storage, uint32_t staging) const;
@@ -72,6 +83,8 @@ class PlacementModel {
   double MemoryRate(uint32_t memory) const;
   double CopyTime(double bytes, uint32_t from, uint32_t to) const;
   double PathRate(uint32_t from, uint32_t to) const;
+  // Over the slowest link between a memory and a site's.
+  double SlowestCopy(double bytes, uint32_t memory, const Site& site, bool back) const;
 
   const System& system_;
   const StepDemand& demand_;
@@ -86,7 +99,8 @@ double WidestPath(const System& system, uint32_t from, uint32_t to);
 // so many parts, each set of nodes in its first memory, smaller sets first. Of more than
 // kMaxSharing nodes only those count that are fastest.
 inline constexpr size_t kMaxSharing = 6;
+// Then the same sets as stages. `most_in_flight`: steps whose batches must fit beside a stage.
 std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
-                          const std::vector<uint32_t>& nodes);
+                          const std::vector<uint32_t>& nodes, int64_t most_in_flight);
 
 }  // namespace l3c::l1

@@ -34,6 +34,15 @@ constexpr Spread kWhole{Kind::kWhole}, kPartial{Kind::kPartial}, kLate{Kind::kLa
     kMixed{Kind::kMixed};
 Spread Rows(size_t axis) { return {Kind::kRows, axis}; }
 
+// Adds the parts up in their order.
+NodeId AddParts(Graph& to, const std::vector<NodeId>& parts, const std::string& name) {
+  NodeId sum = parts[0];
+  for (size_t p = 1; p < parts.size(); ++p) {
+    sum = to.Add(Op::kAdd, {sum, parts[p]}, {}, p + 1 == parts.size() ? name : "");
+  }
+  return sum;
+}
+
 int64_t Product(const Shape& shape, size_t begin, size_t end) {
   int64_t product = 1;
   for (size_t i = begin; i < end; ++i) product *= shape[i];
@@ -55,7 +64,14 @@ class Sharer {
     RowShares shares;
     shares.cut = BuildCut();
     for (int64_t p = 0; p < parts_; ++p) shares.parts.push_back(BuildPart(p));
-    shares.reduce = BuildReduce();
+    shares.reduce = BuildReduce(/*adds=*/true);
+    shares.rest = BuildReduce(/*adds=*/false);
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!IsSum(id)) continue;
+      RowShares::Sum& sum = shares.sums.emplace_back();
+      sum.name = graph_.node(id).name;
+      for (int64_t p = 0; p < parts_; ++p) sum.parts.push_back(PartName(id, p));
+    }
     return shares;
   }
 
@@ -273,6 +289,9 @@ class Sharer {
 
   bool IsArg(NodeId id) const { return spread_[id] == Rows(0) && graph_.node(id).op == Op::kInput; }
 
+  // Whether the parts give parts of it.
+  bool IsSum(NodeId id) const { return in_part_[id] && in_reduce_[id] && spread_[id] == kPartial; }
+
   // The name of a share, or of a part of a sum.
   std::string PartName(NodeId id, int64_t part) {
     const auto [it, fresh] = part_names_.try_emplace({id, part});
@@ -281,21 +300,6 @@ class Sharer {
       while (!taken_.insert(it->second).second) it->second += "_";
     }
     return it->second;
-  }
-
-  static SharedGraph Finish(Graph graph, std::vector<std::string> args) {
-    NameValues(graph);
-    SharedGraph shared;
-    GraphPart part;
-    for (const std::string& arg : args) part.arguments.push_back(*graph.Find(arg));
-    for (NodeId input : graph.inputs()) {
-      const std::string& name = graph.node(input).name;
-      if (std::find(args.begin(), args.end(), name) == args.end()) part.state.push_back(input);
-    }
-    part.outputs = graph.outputs();
-    shared.graph = Extract(graph, part);
-    shared.args = std::move(args);
-    return shared;
   }
 
   SharedGraph BuildCut() {
@@ -319,7 +323,7 @@ class Sharer {
         to.AddOutput(name, Slice(to, ids[input], 0, p, name));
       }
     }
-    return Finish(std::move(to), args_);
+    return FinishShared(std::move(to), args_);
   }
 
   static std::vector<NodeId> Mapped(const Node& node, const std::vector<NodeId>& ids) {
@@ -399,11 +403,11 @@ class Sharer {
       }
     }
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (in_part_[id] && in_reduce_[id] && spread_[id] == kPartial) {
+      if (IsSum(id)) {
         to.AddOutput(PartName(id, part), ids[id]);
       }
     }
-    return Finish(std::move(to), std::move(args));
+    return FinishShared(std::move(to), std::move(args));
   }
 
   // A part of a value that every part could have whole. What is the same for all rows is made
@@ -446,7 +450,8 @@ class Sharer {
     return attr;
   }
 
-  SharedGraph BuildReduce() {
+  // `adds`: the parts of sums are its arguments, not the sums.
+  SharedGraph BuildReduce(bool adds) {
     Graph to;
     std::vector<NodeId> ids(graph_.size());
     std::vector<std::string> args;
@@ -458,9 +463,9 @@ class Sharer {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!in_reduce_[id]) continue;
       const Node& node = graph_.node(id);
-      if (early_[id]) {
+      if (early_[id] || (IsSum(id) && !adds)) {
         ids[id] = add_arg(node.name, node);
-      } else if (spread_[id] == kPartial) {
+      } else if (IsSum(id)) {
         for (int64_t p = 0; p < parts_; ++p) {
           summands[id].push_back(add_arg(PartName(id, p), node));
         }
@@ -471,13 +476,8 @@ class Sharer {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (!in_reduce_[id] || early_[id]) continue;
       const Node& node = graph_.node(id);
-      if (spread_[id] == kPartial) {
-        NodeId sum = summands[id][0];
-        for (size_t p = 1; p < summands[id].size(); ++p) {
-          const bool last = p + 1 == summands[id].size();
-          sum = to.Add(Op::kAdd, {sum, summands[id][p]}, {}, last ? node.name : "");
-        }
-        ids[id] = sum;
+      if (IsSum(id)) {
+        if (adds) ids[id] = AddParts(to, summands[id], node.name);
       } else if (node.op != Op::kInput) {
         ids[id] = to.Add(node.op, Mapped(node, ids), node.attr, node.name, node.span);
       }
@@ -485,7 +485,7 @@ class Sharer {
     for (const tensor::Output& output : graph_.outputs()) {
       to.AddOutput(output.name, ids[output.node]);
     }
-    return Finish(std::move(to), std::move(args));
+    return FinishShared(std::move(to), std::move(args));
   }
 
   const Graph graph_;
@@ -500,6 +500,44 @@ class Sharer {
 };
 
 }  // namespace
+
+SharedGraph FinishShared(Graph graph, std::vector<std::string> args) {
+  NameValues(graph);
+  SharedGraph shared;
+  GraphPart part;
+  for (const std::string& arg : args) part.arguments.push_back(*graph.Find(arg));
+  for (NodeId input : graph.inputs()) {
+    const std::string& name = graph.node(input).name;
+    if (std::find(args.begin(), args.end(), name) == args.end()) part.state.push_back(input);
+  }
+  part.outputs = graph.outputs();
+  shared.graph = Extract(graph, part);
+  shared.args = std::move(args);
+  return shared;
+}
+
+SharedGraph AddUp(const RowShares& shares, const std::vector<RowShares::Sum>& sums) {
+  Graph to;
+  std::vector<std::string> args;
+  std::vector<std::vector<NodeId>> parts;
+  for (const RowShares::Sum& sum : sums) {
+    parts.emplace_back();
+    for (const std::string& name : sum.parts) {
+      for (const SharedGraph& part : shares.parts) {
+        for (const tensor::Output& output : part.graph.outputs()) {
+          if (output.name != name) continue;
+          const Node& node = part.graph.node(output.node);
+          parts.back().push_back(to.AddInput(name, node.dtype, node.shape));
+          args.push_back(name);
+        }
+      }
+    }
+  }
+  for (size_t i = 0; i < sums.size(); ++i) {
+    to.AddOutput(sums[i].name, AddParts(to, parts[i], sums[i].name));
+  }
+  return FinishShared(std::move(to), std::move(args));
+}
 
 std::optional<RowShares> ShareRows(const Graph& graph, const std::vector<std::string>& args,
                                    int64_t rows, int64_t parts, std::string* why) {

@@ -25,13 +25,26 @@ struct SharedGraph {
   std::vector<std::string> args;
 };
 
+// Named for its text and without what no output needs: as a program that is read back has it.
+SharedGraph FinishShared(tensor::Graph graph, std::vector<std::string> args);
+
 // What is handed over goes by the names of outputs. A share of `x` for part 2 is `x_2`, and so is
 // the part of a sum `x` that part 2 gives.
 struct RowShares {
   SharedGraph cut;
   std::vector<SharedGraph> parts;
+  // A sum over the rows, and the outputs of the parts that make it up.
+  struct Sum {
+    std::string name;
+    std::vector<std::string> parts;
+  };
+  std::vector<Sum> sums;
   SharedGraph reduce;
+  SharedGraph rest;  // of `reduce`, what stands behind the sums: they are its arguments
 };
+
+// The graph that adds up these sums.
+SharedGraph AddUp(const RowShares& shares, const std::vector<RowShares::Sum>& sums);
 
 // `args`: the inputs that have a row for each sample on their first axis, of `rows` samples.
 // Nothing where the graph cannot be cut into so many parts, and then `*why` says why.

@@ -81,6 +81,11 @@ constexpr Meaning kPlacement[] = {
      "(CanRun op c) (Local c m) (Room (Op2 op a b) m)"},
     {"(Rerun2 op c (Placed a m) (Placed b m))", "(Made (Op2 op a b) m)",
      "(CanRun op c) (Local c m) (Tight (Op2 op a b) m)"},
+    {"(Pipe2 op c (Cuts c) (Placed a m) (Placed b m))", "(Made (Op2 op a b) m)",
+     "(InStages op c) (Local c m) (Room (Op2 op a b) m)"},
+    {"(Reached c s)", "", "(Even c s)"},
+    {"(Reached c t)", "", "(Reached c s) (Shift s t)"},
+    {"(CutAt c s n)", "(Cuts c)", "(Reached c s) (StageFits c s) (Micro n)"},
 };
 
 // Kinds of stage are numbered as in rewrites/lower_l3_l2.egg.
