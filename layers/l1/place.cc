@@ -118,7 +118,8 @@ class Placer {
 
  private:
   bool Fail(std::string reason, std::string hint) {
-    result_.failure = search::NoCandidates{std::move(reason), std::move(hint), system_.span};
+    // The system is a text of its own: its places are none of the method's.
+    result_.failure = search::NoCandidates{std::move(reason), std::move(hint), {}};
     return false;
   }
   void Prune(std::string what, std::string why) {
@@ -543,7 +544,8 @@ class Placer {
       if (forced == options_.forced.end()) continue;
       const std::vector<std::string>& choices = choices_[id];
       if (std::find(choices.begin(), choices.end(), forced->second) == choices.end()) {
-        Fail("'" + forced->second + "' is no choice for " + id, "the choices are " + Join(choices));
+        Fail("'" + forced->second + "' is no choice for " + id + WhyNotShared(id, forced->second),
+             "the choices are " + Join(choices));
         return std::nullopt;
       }
       held[id] = forced->second;
@@ -678,6 +680,18 @@ class Placer {
                      });
     if (id.starts_with("l1/node.")) CiteRules(id.substr(8), best.nodes, decision);
     result_.explanation.decisions.push_back(std::move(decision));
+  }
+
+  // Of a partition that there is none of: what keeps a batch from being cut so.
+  std::string WhyNotShared(const std::string& id, const std::string& label) const {
+    if (id != kPartitionId) return "";
+    if (!demand_.why_beside_state.empty()) return ": " + demand_.why_beside_state;
+    for (const auto& [parts, why] : demand_.why_not_shared) {
+      const bool asked = label == "data(" + std::to_string(parts) + ")" ||
+                         (label.starts_with("stages(") && parts == 2);
+      if (asked) return ": " + why;
+    }
+    return "";
   }
 
   static std::string What(const std::string& id) {

@@ -248,6 +248,11 @@ TEST(CheckRules, WrongVariantsOfBuiltInRulesFail) {
       {"placement", "(Run2 op c (Placed a m) (Placed b m))",
        "(Run2 op c (Placed b m) (Placed a m))"},
       {"placement", "(StepAt m (Made next m))", "(StepAt m (Made batch m))"},
+      {"placement", "(Link k m) (Adjacent k m)", "(Link k m)"},
+      {"placement", "(WantMade v m) (Tight v m)", "(WantMade v m)"},
+      {"placement", "(Pipe2 op c (Cuts c)", "(Pipe2 op c (Cuts m)"},
+      {"placement", "(Reached c s) (Shift s t)", "(Reached c s) (Shift t t)"},
+      {"placement", "(StageFits c s) (Micro n)", "(Micro n)"},
 
       {"lower_l3_l2", "(/ y 2) (/ x 2)", "y x"},
       {"lower_l3_l2", "(PowerOfTwo w) (WidthBound n) (<= w n)", "(PowerOfTwo w)"},
