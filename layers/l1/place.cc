@@ -181,7 +181,7 @@ class Placer {
       facts_ += "(Micro " + std::to_string(n) + ")\n";
       choices_[kMicroId].push_back(std::to_string(n));
     }
-    choices_[kStagesId] = {"fused", "split"};
+    choices_[kStagesId] = {"split", "fused"};
     // More steps in flight than stages are of no use: without a batch that is carried there are
     // two.
     const bool carried = std::any_of(sites_.begin(), sites_.end(), [&](const Site& site) {
@@ -413,8 +413,9 @@ class Placer {
   // What an e-node costs by itself, and the labels that it stands for.
   struct NodeFacts {
     ParetoCost cost{};
-    std::vector<std::pair<std::string, std::string>> labels;  // decision, label
-    const Site* site = nullptr;                               // of an operation
+    // Decision, label; "" where the decision is none with it.
+    std::vector<std::pair<std::string, std::string>> labels;
+    const Site* site = nullptr;  // of an operation
   };
 
   void ReadNodes() {
@@ -441,6 +442,12 @@ class Placer {
         const std::string what = Text(args[1]);
         if (what == "batch") facts.labels = {{kStagesId, along ? "fused" : "split"}};
         facts.cost = MoveCost(what, Text(args[2]), Text(args[3]), along);
+      } else if (function == "Here") {
+        // A batch that is used where it is staged.
+        const ClassRef there = view.NodeChildren(n)[0];
+        if (there.valid() && view.function(view.FirstNode(there)).name == "Run1") {
+          facts.labels = {{kStagesId, ""}};
+        }
       } else if (function == "CutAt") {
         const std::string cut = Text(args[1]);
         const int64_t parts = graph_.AsI64(args[2]);
@@ -460,6 +467,7 @@ class Placer {
         } else if (op == "forward_backward") {
           facts.labels.emplace_back(kPartitionId, PartitionOf(site));
           if (function != "Pipe2") {
+            facts.labels.insert(facts.labels.end(), {{kCutId, ""}, {kMicroId, ""}});
             facts.cost[kCompute] =
                 model_.ModelTime(site) * (function == "Rerun2" ? kRecomputeFactor : 1);
           }
@@ -500,7 +508,9 @@ class Placer {
       plan.SetTime();
       plan.nodes = term.nodes;
       for (ENodeRef n : term.nodes) {
-        for (const auto& [decision, label] : nodes_[n.index].labels) plan.label[decision] = label;
+        for (const auto& [decision, label] : nodes_[n.index].labels) {
+          if (!label.empty()) plan.label[decision] = label;
+        }
         if (view_->function(n).name == "StepAt") plan.home = Text(view_->NodeArgs(n)[0]);
       }
       front.push_back(std::move(plan));
@@ -591,7 +601,7 @@ class Placer {
   void Choose() {
     const auto held = Holds();
     if (!held) return;
-    const auto best = Best(*held);
+    std::optional<Plan> best = Best(*held);
     if (!best) {
       Fail(
           "no path of edges carries the batch and the state to where they are needed, or the "
@@ -599,6 +609,7 @@ class Placer {
           "add the missing edges, or make the batch smaller");
       return;
     }
+    PreferFirst(*held, *best);
     const double terms = egraph::CountTerms(*view_, root_);
     result_.explanation.report.candidates = static_cast<uint64_t>(std::min(terms, 1.8e19));
 
@@ -637,6 +648,23 @@ class Placer {
     result_.placement = std::move(place);
   }
 
+  // Of plans that are as good, that with the first label in each decision, in their order.
+  void PreferFirst(Held held, Plan& best) {
+    for (const std::string& id : Decisions()) {
+      const auto chosen = best.label.find(id);
+      if (chosen == best.label.end() || held.contains(id)) continue;
+      for (const std::string& label : choices_[id]) {
+        if (label == chosen->second) break;
+        held[id] = label;
+        const auto plan = Best(held);
+        if (!plan || best.Better(*plan)) continue;
+        best = *plan;
+        break;
+      }
+      held[id] = best.label.at(id);
+    }
+  }
+
   void AddLoser(search::Decision& decision, const Plan& winner, std::string label,
                 const Plan& plan) {
     search::Loser loser;
@@ -659,6 +687,7 @@ class Placer {
     decision.chosen = best.label.at(id);
     decision.cost = CostOf(best);
     decision.forced = options_.forced.contains(id);
+    std::vector<std::string> excluded;
     for (const std::string& label : choices_[id]) {
       if (label == decision.chosen) continue;
       // A cut stands beside those into as many stages.
@@ -670,9 +699,17 @@ class Placer {
       other[id] = label;
       if (const auto plan = Best(other)) {
         AddLoser(decision, best, label, *plan);
+      } else if (std::string why = WhyNot(id, label); !why.empty()) {
+        decision.pruned.push_back({What(id) + label, std::move(why), 1});
       } else {
-        decision.pruned.push_back({What(id) + label, WhyNot(id, label), 1});
+        excluded.push_back(label);
       }
+    }
+    if (!excluded.empty()) {
+      decision.pruned.push_back({excluded.size() == 1 ? What(id) + excluded[0] : "others",
+                                 "no plan is left: no path of edges, or what else is asked for "
+                                 "excludes it",
+                                 excluded.size()});
     }
     std::stable_sort(decision.losers.begin(), decision.losers.end(),
                      [](const search::Loser& a, const search::Loser& b) {
@@ -700,7 +737,7 @@ class Placer {
     return id.starts_with("l1/node.") ? "node " : "";
   }
 
-  // Why no plan is left with a label.
+  // Why no plan is left with a label, where one cause can be told.
   std::string WhyNot(const std::string& id, const std::string& label) const {
     if (id == NodeId("forward_backward")) {
       if (const auto why = why_not_.find(label); why != why_not_.end()) return why->second;
@@ -710,11 +747,20 @@ class Placer {
         if (!model_.StateFits(memory)) return "state larger than " + Name(memory) + "'s memory";
       }
     }
+    if (id == kStagingId || id == NodeId("load")) {
+      const std::vector<uint32_t> memories = id == kStagingId
+                                                 ? std::vector<uint32_t>{NodeNamed(label)}
+                                                 : LocalMemories(system_, NodeNamed(label));
+      const bool reached = std::any_of(memories.begin(), memories.end(), [&](uint32_t memory) {
+        return model_.ReadTime(storage_, memory) < kNever;
+      });
+      if (!reached) return "no path of edges leads from " + Name(storage_) + " to it";
+    }
     if (id == kDepthId) {
       const auto why = why_not_depth_.find(std::stoll(label));
       if (why != why_not_depth_.end()) return why->second;
     }
-    return "no plan is left with it: no path of edges, or what else is asked for excludes it";
+    return "";
   }
 
   // The rules behind an operation's e-node and behind how its first operand gets there: what stands

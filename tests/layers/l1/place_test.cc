@@ -488,6 +488,53 @@ TEST(L1PlaceTest, AgreesWithBruteForceOnRandomSystems) {
   EXPECT_GT(split, 0);
 }
 
+TEST(L1PlaceTest, EveryLoserOfRandomSystemsCanBeForced) {
+  RandomSystems random(5);
+  std::map<std::string, int> forced_losers;  // by decision
+  for (int round = 0; round < 12; ++round) {
+    const std::string text = random.Text(2);
+    const System system = SystemOf(text);
+    const StepDemand demand = random.Work();
+    const PlacementResult free = Place(system, demand, kBoth, 3, {});
+    for (const search::Decision& decision : free.explanation.decisions) {
+      for (size_t i = 0; i < decision.losers.size() && i < 3; ++i) {
+        search::LoweringOptions options;
+        options.forced[decision.id] = decision.losers[i].label;
+        const PlacementResult forced = Place(system, demand, kBoth, 3, options);
+        ASSERT_TRUE(forced.placement) << text << decision.id;
+        const search::Decision* again = forced.explanation.Find(decision.id);
+        ASSERT_NE(again, nullptr) << text << decision.id << "=" << decision.losers[i].label;
+        EXPECT_EQ(again->chosen, decision.losers[i].label);
+        EXPECT_EQ(again->cost[0].value, decision.losers[i].cost[0].value) << text << decision.id;
+        ++forced_losers[decision.id];
+      }
+    }
+  }
+  for (const char* id : {"l1/node.load", "l1/node.forward_backward", "l1/node.model_state",
+                         "l1/partition", "l1/stages", "l1/pipeline_depth"}) {
+    EXPECT_GT(forced_losers[id], 0) << id;
+  }
+}
+
+TEST(L1PlaceTest, OfEqualNodesTheFirstAreTaken) {
+  std::string nodes =
+      "node ssd_0 { kind: storage }\n"
+      "node ram_0 { kind: memory, capacity: 32GB }\n"
+      "node cpu_0 { kind: compute, isa: x86_64, cores: 1 }\n";
+  std::string edges = "ssd_0 -> ram_0 : bandwidth 9GB/s\nram_0 <-> cpu_0 : bandwidth 90GB/s\n";
+  for (const char* gpu : {"gpu_0", "gpu_1", "gpu_2", "gpu_3"}) {
+    nodes += "node " + std::string(gpu) + " { kind: compute, isa: cuda, vram: 8GB, sm: 80 }\n";
+    edges += "cpu_0 <-> " + std::string(gpu) + " : bandwidth 30GB/s\n";
+  }
+  StepDemand demand = Demand(100);
+  demand.shares = {2};
+  const System system = SystemOf(nodes + "edges {\n" + edges + "}\n");
+  const PlacementResult result = Place(system, demand, kBoth, 3, {});
+  ASSERT_TRUE(result.placement);
+  EXPECT_EQ(result.explanation.Find("l1/node.forward_backward")->chosen, "gpu_0+gpu_1");
+  EXPECT_EQ(result.explanation.Find("l1/node.model_state")->chosen, "gpu_0");
+}
+
 // What is placed fits, wherever the search ends: with what is forced, and in every mode.
 TEST(L1PlaceTest, NothingIsPlacedWhereItDoesNotFit) {
   RandomSystems random(11);
