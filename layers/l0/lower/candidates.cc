@@ -219,14 +219,28 @@ class Analyser {
     const bool first = entry.maps.empty();
     entry.maps.push_back(item.map);
     entry.axes |= axes;
-    if (hoisted) {
+    // What is hoisted is computed elsewhere for all of its maps, or for none.
+    if (hoisted && (first || entry.hoisted)) {
       entry.hoisted = true;
       Push({0, item.value, item.map});
       return;
     }
-    if (entry.cut) return;
-    const Value& value = table_.values[item.value];
-    for (uint32_t d = 0; d < value.definitions.size(); ++d) {
+    if (entry.hoisted) {
+      entry.hoisted = false;
+      const std::vector<IndexMap> maps = entry.maps;
+      for (size_t m = 0; m < maps.size(); ++m) {
+        Compute({item.context, item.value, maps[m]}, index, m == 0);
+        if (restart_ || failed_) return;
+      }
+      return;
+    }
+    Compute(item, index, first);
+  }
+
+  void Compute(const Item& item, uint32_t index, bool first) {
+    if (candidate_.entries[index].cut) return;
+    const size_t definitions = table_.values[item.value].definitions.size();
+    for (uint32_t d = 0; d < definitions; ++d) {
       Define(item, index, d, first);
       if (restart_ || failed_) return;
     }
@@ -250,9 +264,12 @@ class Analyser {
     };
     const bool may_compute = options_.fuse || IsRoot(item.value);
     if (definition.op == Op::kInput) return;
-    if (definition.op == Op::kConst || definition.op == Op::kIota) {
+    if (!item.map.guards.empty() && !IsView(definition.op)) {
       // Under padding the value is zero outside, which only a guarded load gives.
-      if (!item.map.guards.empty()) return;
+      Bar(index, d);
+      return;
+    }
+    if (definition.op == Op::kConst || definition.op == Op::kIota) {
       if (definition.op == Op::kIota && item.map.flat) {
         Need(item);
       } else {
@@ -274,17 +291,14 @@ class Analyser {
         Split(*split);
         return;
       }
-      // One map that does not go through the view is enough: an entry is computed for all of them.
-      barred_.emplace(index, d);
-      std::erase_if(candidate_.entries[index].inlines,
-                    [&](const Inline& i) { return i.definition == d; });
+      Bar(index, d);
       if (item.map.flat && !Readable(item.value)) {
         // Known by its offset alone, which is enough to load it.
         candidate_.unmet.push_back(item.value);
       }
       return;
     }
-    if (!item.map.guards.empty() || !may_compute) return;
+    if (!may_compute) return;
     if (item.map.flat && !IsElementwise(definition.op)) {
       Need(item);
       return;
@@ -329,6 +343,14 @@ class Analyser {
       at.dims.assign(item.map.dims.begin(), item.map.dims.begin() + static_cast<long>(rank));
       Push({item.context, definition.inputs[1], std::move(at)});
     }
+  }
+
+  // An entry is computed for all of its maps or for none: one that the definition cannot serve is
+  // enough.
+  void Bar(uint32_t index, uint32_t definition) {
+    barred_.emplace(index, definition);
+    std::erase_if(candidate_.entries[index].inlines,
+                  [&](const Inline& i) { return i.definition == definition; });
   }
 
   // A register tile has as many lanes as its widest value leaves room for: f64 arithmetic on the

@@ -42,7 +42,81 @@ class ProgramMaker {
     return std::move(g_);
   }
 
+  // Sums and products of one value and of windows of it: shifted by padding and cut back to its
+  // shape, so that a kernel reads the same value plainly and with zeros around it.
+  Graph MakeWindows(int readers) {
+    const int64_t m = Pick({1, 3, 4, 7});
+    const int64_t n = Pick({2, 5, 8});
+    const NodeId x = Input("x", {m, n});
+    Input("b", {n});
+    labels_ = g_.AddInput("labels", tensor::DType::kU8, {m});
+    const NodeId s = Input("s_w", {m, n});
+    const NodeId p = Producer(x);
+    const int plain = static_cast<int>(engine_() % static_cast<uint64_t>(readers));
+    NodeId sum = engine_() % 2 ? x : s;
+    for (int i = 0; i < readers; ++i) {
+      const NodeId read = i == plain ? p : Window(p);
+      sum = g_.Add(engine_() % 3 ? Op::kAdd : Op::kMul, {sum, read});
+      if (engine_() % 4 == 0) sum = Tame(sum);
+    }
+    g_.AddOutput("s_w", g_.Add(Op::kAdd, {s, Tame(sum)}));
+    g_.AddOutput("out0", sum);
+    g_.AddOutput("out1", engine_() % 2 ? g_.ReduceMax(Window(p), {0}) : p);
+    return std::move(g_);
+  }
+
  private:
+  // A value of the shape of x that is not zero where x is.
+  NodeId Producer(NodeId x) {
+    const Shape shape = g_.node(x).shape;
+    switch (engine_() % 7) {
+      case 0:
+        return g_.Full(1.5, shape);
+      case 1: {
+        tensor::Attributes iota;
+        iota.ints = shape;
+        iota.axis = 1;
+        iota.dtype = tensor::DType::kI32;
+        return g_.Cast(g_.Add(Op::kIota, {}, iota), tensor::DType::kF32);
+      }
+      case 2:
+        return g_.Add(Op::kAdd, {x, g_.Full(2, shape)});
+      case 3:
+        return g_.Expand(g_.Reshape(g_.ReduceMax(x, {1}), {shape[0], 1}), shape);
+      case 4:
+        return g_.Add(Op::kGather, {x, g_.Cast(labels_, tensor::DType::kI32)});
+      case 5: {
+        tensor::Attributes random;
+        random.ints = shape;
+        return g_.Add(Op::kRandom, {g_.Const(7, tensor::DType::kU64)}, random);
+      }
+      default:
+        return g_.Add(Op::kExp2, {Tame(x)});
+    }
+  }
+
+  NodeId Window(NodeId a) {
+    const Shape shape = g_.node(a).shape;
+    const bool turned = engine_() % 4 == 0;
+    if (turned) a = g_.Transpose(a);
+    if (engine_() % 4 == 0) {
+      tensor::Attributes axes;
+      axes.ints = {static_cast<int64_t>(engine_() % 2)};
+      a = g_.Add(Op::kFlip, {a}, axes);
+    }
+    tensor::Attributes pad;
+    tensor::Attributes cut;
+    for (int64_t extent : g_.node(a).shape) {
+      const int64_t before = static_cast<int64_t>(engine_() % 3);
+      const int64_t after = static_cast<int64_t>(engine_() % 3);
+      const int64_t start = static_cast<int64_t>(engine_() % 5) % (before + after + 1);
+      pad.ints.insert(pad.ints.end(), {before, after});
+      cut.ints.insert(cut.ints.end(), {start, start + extent, 1});
+    }
+    const NodeId window = g_.Add(Op::kSlice, {g_.Add(Op::kPad, {a}, pad)}, cut);
+    return turned ? g_.Transpose(window) : window;
+  }
+
   int64_t Pick(std::vector<int64_t> from) { return from[engine_() % from.size()]; }
 
   NodeId Input(const std::string& name, Shape shape) {

@@ -18,6 +18,15 @@ TEST_P(RandomPrograms, ComputeWhatTheyMean) {
   }
 }
 
+TEST_P(RandomPrograms, PaddingIsZeroWhoeverReadsTheValueBeside) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    const Graph graph = ProgramMaker(seed).MakeWindows(2 + static_cast<int>(seed % 4));
+    ExpectSameAsInterpreter(graph, {.mode = GetParam()}, seed);
+    if (HasFatalFailure() || HasNonfatalFailure()) return;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, RandomPrograms,
                          testing::Values(search::Mode::kOff, search::Mode::kGreedy,
                                          search::Mode::kEGraph),
