@@ -48,6 +48,7 @@ class OrcJit : public Jit {
       symbols[session_->intern(name)] = {orc::ExecutorAddr::fromPtr(function),
                                          llvm::JITSymbolFlags::Exported};
     };
+    // (kCallableByKernels)
     add("sin", static_cast<double (*)(double)>(std::sin));
     add("exp2", static_cast<double (*)(double)>(std::exp2));
     add("log2", static_cast<double (*)(double)>(std::log2));
@@ -88,6 +89,18 @@ class OrcJit : public Jit {
         entries_[kernel.name] = {function.toPtr<KernelFn>(), module.ir, module.assembly};
       }
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status CompileIr(const l0::KernelCode& code, const l0::Kernel& kernel) override {
+    if (entries_.contains(kernel.name)) {
+      return absl::InvalidArgumentError(absl::StrCat("kernel ", kernel.name, " exists already"));
+    }
+    absl::StatusOr<CompiledModule> module = compiler_->CompileIr(code, kernel, kernel.name);
+    if (!module.ok()) return module.status();
+    auto found = LinkAlone(module->object, {kernel.name});
+    if (!found.ok()) return found.status();
+    entries_[kernel.name] = {found->at(kernel.name), module->ir, module->assembly};
     return absl::OkStatus();
   }
 
@@ -133,28 +146,39 @@ class OrcJit : public Jit {
         CompileWithCache(*options_.cache, target, kernels, compile);
     if (!linked.ok()) return linked.status();
     for (const LinkedKernels::Object& object : linked->objects) {
-      const std::string name = absl::StrCat("kernels-", libraries_++);
-      orc::JITDylib& library = session_->createBareJITDylib(name);
-      library.addToLinkOrder(*library_);
-      auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
-          llvm::SmallVector<char, 0>(object.bytes.begin(), object.bytes.end()), name,
-          /*RequiresNullTerminator=*/false);
-      if (llvm::Error error = linker_->add(library, std::move(buffer))) {
-        return ToStatus(std::move(error), "linking kernels");
-      }
       std::set<std::string> symbols;
       for (size_t kernel : object.kernels) symbols.insert(linked->symbols[kernel]);
-      orc::SymbolLookupSet wanted;
-      for (const std::string& symbol : symbols) wanted.add(session_->intern(symbol));
-      auto found = session_->lookup(
-          {{&library, orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}}, std::move(wanted));
-      if (!found) return ToStatus(found.takeError(), "linking kernels");
+      auto found = LinkAlone(object.bytes, symbols);
+      if (!found.ok()) return found.status();
       for (size_t kernel : object.kernels) {
-        const auto symbol = found->find(session_->intern(linked->symbols[kernel]));
-        entries_[kernels[kernel].name].function = symbol->second.getAddress().toPtr<KernelFn>();
+        entries_[kernels[kernel].name].function = found->at(linked->symbols[kernel]);
       }
     }
     return absl::OkStatus();
+  }
+
+  // The functions of an object that sees nothing of the others.
+  absl::StatusOr<std::map<std::string, KernelFn>> LinkAlone(absl::Span<const char> object,
+                                                            const std::set<std::string>& symbols) {
+    const std::string name = absl::StrCat("kernels-", libraries_++);
+    orc::JITDylib& library = session_->createBareJITDylib(name);
+    library.addToLinkOrder(*library_);
+    auto buffer = std::make_unique<llvm::SmallVectorMemoryBuffer>(
+        llvm::SmallVector<char, 0>(object.begin(), object.end()), name,
+        /*RequiresNullTerminator=*/false);
+    if (llvm::Error error = linker_->add(library, std::move(buffer))) {
+      return ToStatus(std::move(error), "linking kernels");
+    }
+    orc::SymbolLookupSet wanted;
+    for (const std::string& symbol : symbols) wanted.add(session_->intern(symbol));
+    auto found = session_->lookup({{&library, orc::JITDylibLookupFlags::MatchExportedSymbolsOnly}},
+                                  std::move(wanted));
+    if (!found) return ToStatus(found.takeError(), "linking kernels");
+    std::map<std::string, KernelFn> functions;
+    for (const std::string& symbol : symbols) {
+      functions[symbol] = found->at(session_->intern(symbol)).getAddress().toPtr<KernelFn>();
+    }
+    return functions;
   }
 
   const JitOptions options_;

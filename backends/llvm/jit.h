@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "layers/l0/kernel.h"
+#include "layers/l0/kernel_code.h"
 #include "layers/support/blob_cache.h"
 
 namespace l3c::llvm_backend {
@@ -42,6 +43,8 @@ class Jit {
   // Compiles kernels that VerifyKernel accepts; names must be new. InvalidArgument for a kernel
   // that this backend cannot express, naming it and the op.
   virtual absl::Status Compile(absl::Span<const l0::Kernel> kernels) = 0;
+  // The code of a kernel that is given as IR (own_ir.h), to be found under the kernel's name.
+  virtual absl::Status CompileIr(const l0::KernelCode& code, const l0::Kernel& kernel) = 0;
   virtual KernelFn Find(std::string_view name) const = 0;  // nullptr when unknown
 
   // With keep_text; empty when unknown.

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "backends/llvm/emit_control.h"
 #include "backends/llvm/emit_kernel.h"
+#include "backends/llvm/own_ir.h"
 #include "layers/l0/linearize.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/ScopedNoAliasAA.h"
@@ -102,6 +103,18 @@ class ModuleCompiler {
     return out;
   }
 
+  absl::StatusOr<CompiledModule> CompileIr(const l0::KernelCode& code, const l0::Kernel& kernel,
+                                           const std::string& name, bool text) {
+    llvm::LLVMContext context;
+    auto module = PrepareIr(code, kernel, name, *machine_, context);
+    if (!module.ok()) return module.status();
+    CompiledModule out;
+    out.count = 1;
+    Finish(**module, text, out);
+    if (absl::Status status = CheckCalls(out.object); !status.ok()) return status;
+    return out;
+  }
+
   absl::Status Compile(absl::Span<const l0::Kernel> kernels, const CompilerOptions& options,
                        CompiledModule& out) {
     llvm::LLVMContext context;
@@ -113,24 +126,30 @@ class ModuleCompiler {
       if (!linear.ok()) return linear.status();
       EmitKernel(*linear, target_.transcendental, module);
     }
+    Finish(module, options.text, out);
+    return absl::OkStatus();
+  }
+
+ private:
+  // To machine code, for this target.
+  void Finish(llvm::Module& module, bool text, CompiledModule& out) {
     const std::string width = std::to_string(target_.vector_bits);
     for (llvm::Function& function : module) {
       if (function.isDeclaration()) continue;
       function.addFnAttr("prefer-vector-width", width);
       function.addFnAttr("min-legal-vector-width", width);
     }
-    if (options.text) {
+    if (text) {
       llvm::raw_string_ostream stream(out.ir);
       module.print(stream, nullptr);
-      const auto text = EmitFile(*llvm::CloneModule(module), llvm::CodeGenFileType::AssemblyFile);
-      out.assembly.assign(text.begin(), text.end());
+      const auto assembly =
+          EmitFile(*llvm::CloneModule(module), llvm::CodeGenFileType::AssemblyFile);
+      out.assembly.assign(assembly.begin(), assembly.end());
     }
     const auto object = EmitFile(module, llvm::CodeGenFileType::ObjectFile);
     out.object.assign(object.begin(), object.end());
-    return absl::OkStatus();
   }
 
- private:
   llvm::SmallVector<char, 0> EmitFile(llvm::Module& module, llvm::CodeGenFileType type) {
     llvm::SmallVector<char, 0> out;
     llvm::raw_svector_ostream stream(out);
@@ -175,6 +194,12 @@ class LlvmKernelCompiler : public KernelCompiler {
       if (!status.ok()) return status;
     }
     return modules;
+  }
+
+  absl::StatusOr<CompiledModule> CompileIr(const l0::KernelCode& code, const l0::Kernel& kernel,
+                                           const std::string& name) override {
+    if (absl::Status status = EnsureCompilers(1); !status.ok()) return status;
+    return compilers_.front()->CompileIr(code, kernel, name, options_.text);
   }
 
   absl::StatusOr<CompiledModule> CompileControl(const l0::ControlUnit& unit,

@@ -16,6 +16,7 @@
 #include "absl/types/span.h"
 #include "layers/l0/control.h"
 #include "layers/l0/kernel.h"
+#include "layers/l0/kernel_code.h"
 
 namespace l3c::llvm_backend {
 
@@ -45,6 +46,12 @@ class KernelCompiler {
   // express, naming it and the op.
   virtual absl::StatusOr<std::vector<CompiledModule>> Compile(
       absl::Span<const l0::Kernel> kernels) = 0;
+
+  // The code of a kernel that is given as IR (own_ir.h) as a function `name`. InvalidArgument says
+  // what is wrong with it.
+  virtual absl::StatusOr<CompiledModule> CompileIr(const l0::KernelCode& code,
+                                                   const l0::Kernel& kernel,
+                                                   const std::string& name) = 0;
 
   // A control unit as a function `name` of layers/l0/control_code.h, with its text in any case. The
   // IR is as it leaves the passes that use what is known of aliasing. `scopes`: see emit_control.h.

@@ -10,6 +10,7 @@
 
 #include "layers/l0/control.h"
 #include "layers/l0/kernel.h"
+#include "layers/l0/kernel_code.h"
 #include "layers/support/source.h"
 #include "layers/tensor/dtype.h"
 
@@ -180,6 +181,7 @@ struct Plan {
   std::vector<Pool> pools;
   std::vector<Buffer> buffers;
   std::vector<Kernel> kernels;
+  std::vector<KernelCode> code;  // of kernels that run something else than their UOps
   std::vector<DataSource> sources;
   std::vector<Sampler> samplers;
   std::vector<Token> tokens;

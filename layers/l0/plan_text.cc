@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/l0/code_text.h"
 #include "layers/l0/control_text.h"
 #include "layers/l0/kernel_file.h"
 #include "layers/l0/kernel_text.h"
@@ -73,6 +74,10 @@ class PlanPrinter {
     for (const Kernel& kernel : plan_.kernels) {
       out_.Line();
       PrintKernel(kernel, out_);
+    }
+    for (const KernelCode& code : plan_.code) {
+      out_.Line();
+      PrintCode(code, plan_.kernels[code.kernel].name, out_);
     }
     for (const Sequence& sequence : plan_.sequences) PrintSequence(sequence);
     Section("metrics", MetricRows());
@@ -373,8 +378,9 @@ class PlanParser : public ParserBase {
 
  private:
   inline static const std::vector<std::string> kDeclarations = {
-      "pools",   "buffers", "parameters", "optimiser_state", "init",    "source", "samplers",
-      "streams", "tokens",  "kernel",     "sequence",        "metrics", "phases", "control"};
+      "pools",  "buffers",  "parameters", "optimiser_state", "init",
+      "source", "samplers", "streams",    "tokens",          "kernel",
+      "code",   "sequence", "metrics",    "phases",          "control"};
 
   void ParseDeclaration() {
     const std::string word(Peek().text);
@@ -388,6 +394,7 @@ class PlanParser : public ParserBase {
     if (word == "streams") return ParseRows([this] { return ParseStream(); });
     if (word == "tokens") return ParseRows([this] { return ParseToken(); });
     if (word == "kernel" || support::AtEscapeHatch(*this)) return ParseKernelDeclaration();
+    if (word == "code") return ParseCodeDeclaration();
     if (word == "sequence") return ParseSequence();
     if (word == "metrics") return ParseRows([this] { return ParseMetric(); });
     if (word == "phases") return ParseRows([this] { return ParsePhase(); });
@@ -718,11 +725,25 @@ class PlanParser : public ParserBase {
       const std::string folder = std::filesystem::path(source().name()).parent_path().string();
       // What is declared keeps its name, so that one fault is one error.
       auto own = KernelFromFile(*hatch, *kernel, folder, diagnostics());
-      if (own) kernel = std::move(own);
+      if (own && own->kernel) kernel = std::move(own->kernel);
+      if (own && own->code) {
+        own->code->kernel = static_cast<uint32_t>(plan_.kernels.size());
+        plan_.code.push_back(*std::move(own->code));
+      }
     }
     if (kernels_.Add(*this, {kernel->name, kernel->span})) {
       plan_.kernels.push_back(*std::move(kernel));
     }
+  }
+
+  void ParseCodeDeclaration() {
+    Next();
+    auto id = kernels_.Expect(*this);
+    if (!id || !Expect(":")) return SkipToDeclaration(kDeclarations);
+    auto code = ParseCode(*this);
+    if (!code) return SkipToDeclaration(kDeclarations);
+    code->kernel = *id;
+    plan_.code.push_back(*std::move(code));
   }
 
   void ParseSequence() {

@@ -46,6 +46,7 @@ class Verifier {
     CheckInit();
     CheckSources();
     for (const Kernel& kernel : plan_.kernels) VerifyKernel(kernel, diagnostics_);
+    CheckCode();
     for (const Sequence& sequence : plan_.sequences) CheckSequence(sequence);
     CheckSlots();
     CheckTokens();
@@ -70,6 +71,29 @@ class Verifier {
  private:
   Diagnostic& Error(Kind kind, Span span, const std::string& message) {
     return diagnostics_.Error(kind, span, message);
+  }
+
+  // Of a kernel there is one code; a shared object is the one that the plan was made with.
+  void CheckCode() {
+    std::vector<const KernelCode*> of(plan_.kernels.size());
+    for (const KernelCode& code : plan_.code) {
+      const KernelCode*& first = of[code.kernel];
+      if (first != nullptr) {
+        Error(Kind::kConsistency, code.span,
+              "kernel '" + plan_.kernels[code.kernel].name + "' has two codes")
+            .With({first->span, "the other one"});
+        continue;
+      }
+      first = &code;
+      if (code.form != KernelCode::Form::kObject) continue;
+      const std::optional<uint64_t> digest = DigestOfFile(code.path);
+      if (!digest) {
+        Error(Kind::kEnvironment, code.span, "cannot read '" + code.path + "'");
+      } else if (*digest != code.digest) {
+        Error(Kind::kConsistency, code.span,
+              "'" + code.path + "' is another shared object than the one that the plan names");
+      }
+    }
   }
 
   // ---- Names and ids -------------------------------------------------------------------------
@@ -135,6 +159,9 @@ class Verifier {
   void CheckIds() {
     for (const Buffer& buffer : plan_.buffers) {
       CheckId("pool", buffer.pool, plan_.pools, buffer.span);
+    }
+    for (const KernelCode& code : plan_.code) {
+      CheckId("kernel", code.kernel, plan_.kernels, code.span);
     }
     for (const InitOp& op : plan_.init) CheckId("buffer", op.buffer, plan_.buffers, op.span);
     for (const Sampler& sampler : plan_.samplers) {

@@ -408,6 +408,16 @@ TEST_F(DataTest, MakesSyntheticData) {
   for (int count : seen) EXPECT_GT(count, 200);
 }
 
+// An epoch of megabyte rows is not made in full: it took gigabytes, and minutes before the first
+// step.
+TEST_F(DataTest, SyntheticRowsThatAreLargeAreRepeatedSooner) {
+  source_.fields[0].shape = {512, 1024};
+  const SplitData split = SyntheticSplit(source_, "train", 60000);
+  EXPECT_EQ(split.samples, 60000);
+  EXPECT_GE(split.stored, 32);
+  EXPECT_LE(split.fields[0].bytes.size(), size_t{64} << 20);
+}
+
 TEST(RealData, Mnist) {
   l0::DataSource source;
   source.name = "mnist";

@@ -29,6 +29,9 @@
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/overrides.h"
 #include "tools/l3c/user_rules.h"
+#ifdef L3C_HAS_LLVM
+#include "tools/l3c/own_code.h"
+#endif
 
 namespace l3c::tools {
 namespace {
@@ -126,6 +129,21 @@ absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t 
   return absl::OkStatus();
 }
 
+// Of kernels that run something else than their UOps; the interpreter runs the UOps.
+bool CodeIsSound(const l0::Plan& plan, const std::string& engine,
+                 support::Diagnostics& diagnostics) {
+  if (plan.code.empty() || engine == "interpreter") return true;
+#ifdef L3C_HAS_LLVM
+  return CheckOwnCode(plan, diagnostics);
+#else
+  diagnostics
+      .Error(support::Kind::kEnvironment, plan.code.front().span,
+             "this build has no kernel compiler, which code of a kernel's own needs")
+      .Fix("--engine interpreter runs the UOps");
+  return false;
+#endif
+}
+
 // Adds the time since construction to `timings` when it goes.
 class Timer {
  public:
@@ -184,7 +202,8 @@ bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) 
       return Succeeds(l1_ && l1::Verify(*l1_, diagnostics_));
     case Layer::kL0:
       l0_ = l0::ParsePlan(source, diagnostics_);
-      return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_) && FitsMemory());
+      return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_) && FitsMemory() &&
+                      CodeIsSound(*l0_, options_.engine, diagnostics_));
   }
   return false;
 }
@@ -332,8 +351,9 @@ bool Compilation::LowerPlacement() {
   const l1::SystemNode& node = ComputeNode(*l1_);
   const std::vector<std::string> isas = l1::LowerOptions().isas;
   if (std::find(isas.begin(), isas.end(), node.isa) == isas.end()) {
-    diagnostics_.Error(support::Kind::kSafety, node.span,
-                       "there is no backend for isa " + node.isa + " of node '" + node.name + "'")
+    diagnostics_
+        .Error(support::Kind::kSafety, node.span,
+               "there is no backend for isa " + node.isa + " of node '" + node.name + "'")
         .Fix("place it on a node with isa: " + isas.front());
     return Succeeds(false);
   }

@@ -6,28 +6,28 @@
 #include "backends/llvm/jit.h"
 #include "backends/x86/control_emitter.h"
 #include "tools/l3c/disk_cache.h"
+#include "tools/l3c/own_code.h"
 
 namespace l3c::tools {
 namespace {
 
 class JitKernels : public runtime::KernelTable {
  public:
-  JitKernels(const l0::Plan& plan, std::unique_ptr<llvm_backend::Jit> jit)
-      : plan_(plan), jit_(std::move(jit)) {
+  JitKernels(const l0::Plan& plan, std::unique_ptr<llvm_backend::Jit> jit,
+             std::vector<runtime::KernelFn> functions)
+      : jit_(std::move(jit)), functions_(std::move(functions)) {
     for (const l0::ControlUnit& unit : plan.control) {
       control_.push_back(std::make_unique<x86::LoadedControl>(
           x86::EmitControl(unit, unit.name, /*listing=*/false)));
     }
   }
 
-  runtime::KernelFn Find(l0::KernelId kernel) const override {
-    return jit_->Find(plan_.kernels[kernel].name);
-  }
+  runtime::KernelFn Find(l0::KernelId kernel) const override { return functions_[kernel]; }
   l0::ControlFn FindControl(size_t unit) const override { return control_[unit]->function(); }
 
  private:
-  const l0::Plan& plan_;
-  std::unique_ptr<llvm_backend::Jit> jit_;
+  const std::unique_ptr<llvm_backend::Jit> jit_;
+  const std::vector<runtime::KernelFn> functions_;  // by kernel
   std::vector<std::unique_ptr<x86::LoadedControl>> control_;
 };
 
@@ -38,8 +38,15 @@ absl::StatusOr<std::unique_ptr<runtime::KernelTable>> CompileKernels(const l0::P
   options.cache = TheCache();
   absl::StatusOr<std::unique_ptr<llvm_backend::Jit>> jit = llvm_backend::Jit::Create(options);
   if (!jit.ok()) return jit.status();
-  if (absl::Status status = (*jit)->Compile(plan.kernels); !status.ok()) return status;
-  return std::make_unique<JitKernels>(plan, std::move(*jit));
+  if (absl::Status status = (*jit)->Compile(KernelsOfUops(plan)); !status.ok()) return status;
+  std::vector<runtime::KernelFn> functions;
+  for (const l0::Kernel& kernel : plan.kernels) functions.push_back((*jit)->Find(kernel.name));
+  for (const l0::KernelCode& code : plan.code) {
+    absl::StatusOr<LoadedCode> loaded = LoadCode(code, plan.kernels[code.kernel], **jit);
+    if (!loaded.ok()) return loaded.status();
+    functions[code.kernel] = loaded->function;
+  }
+  return std::make_unique<JitKernels>(plan, std::move(*jit), std::move(functions));
 }
 
 }  // namespace l3c::tools

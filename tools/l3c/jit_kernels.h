@@ -1,4 +1,5 @@
-// Kernels compiled for this CPU by backends/llvm, control units by backends/x86.
+// Kernels compiled for this CPU by backends/llvm, or the code that they have of their own; control
+// units by backends/x86.
 #pragma once
 
 #include <memory>

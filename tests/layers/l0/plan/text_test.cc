@@ -78,7 +78,7 @@ TEST(PlanText, TakesAKernelFromAFile) {
   refused(good, kernel + kernel, "one kernel");
   refused(good, Replace(kernel, "%4 = reduce_add %3", "%4 = reduce_all %3"), "fast.uop:");
   refused("#[l0::kernel(\"none.uop\")]", kernel, "none.uop");
-  refused("#[l0::kernel(\"fast.ptx\")]", kernel, "is no file of UOps");
+  refused("#[l0::kernel(\"fast.ptx\")]", kernel, "is no file of a kernel");
   refused("#[l0::kernel(fast)]", kernel, "in quotes");
   refused("#[l0::speed(\"fast.uop\")]", kernel, "no directive of l0");
   std::filesystem::remove_all(folder);
