@@ -24,6 +24,8 @@ function(l3c_library name)
   target_link_libraries(${name} PUBLIC ${ARG_DEPS})
   if(L3C_UNITY)
     set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 6)
+    # A name in one file hides nothing in another.
+    target_compile_options(${name} PRIVATE -Wno-shadow)
     set_source_files_properties(${ARG_APART} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
