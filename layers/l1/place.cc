@@ -38,7 +38,7 @@ constexpr char kMicroId[] = "l1/micro_batches";
 constexpr char kStagingId[] = "l1/staging";
 constexpr char kStagesId[] = "l1/stages";
 constexpr char kDepthId[] = "l1/pipeline_depth";
-std::string NodeId(const std::string& op) { return "l1/node." + op; }
+std::string NodeDecision(const std::string& op) { return "l1/node." + op; }
 
 // Components of the cost: what the loading stage takes, what a stage that carries batches takes,
 // what the rest does; and the bytes that lie somewhere for it, which decide between equal times.
@@ -84,7 +84,7 @@ std::string PartitionOf(const Site& site) {
   return (site.in_stages ? "stages(" : "data(") + std::to_string(site.parts()) + ")";
 }
 
-std::string Join(const std::vector<std::string>& names) {
+std::string Listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
@@ -166,7 +166,7 @@ class Placer {
       if (!computed.insert(site.label).second) continue;
       if (site.in_stages) {
         Fact("InStages", {"forward_backward", site.label});
-        choices_[NodeId("forward_backward")].push_back(site.label);
+        choices_[NodeDecision("forward_backward")].push_back(site.label);
         StateCuts(site);
       } else {
         Able("forward_backward", site.label);
@@ -321,7 +321,7 @@ class Placer {
 
   void Able(const std::string& op, const std::string& label) {
     Fact("CanRun", {op, label});
-    choices_[NodeId(op)].push_back(label);
+    choices_[NodeDecision(op)].push_back(label);
   }
 
   void Fact(const std::string& relation, const std::vector<std::string>& args) {
@@ -461,7 +461,7 @@ class Placer {
         const std::string op = Text(args[0]);
         const Site& site = SiteOf(Text(args[1]), place.at(view.NodeClass(n).index));
         facts.site = &site;
-        facts.labels = {{NodeId(op), site.label}};
+        facts.labels = {{NodeDecision(op), site.label}};
         if (op == "load") {
           facts.cost[kLoad] = model_.LoadTime(site.nodes[0], site.memories[0]);
         } else if (op == "forward_backward") {
@@ -541,9 +541,15 @@ class Placer {
 
   // The decisions, in the order in which they are told and, node by node, made.
   static std::vector<std::string> Decisions() {
-    return {NodeId("load"),        kStagingId, NodeId("forward_backward"),
-            kPartitionId,          kCutId,     kMicroId,
-            NodeId("model_state"), kStagesId,  kDepthId};
+    return {NodeDecision("load"),
+            kStagingId,
+            NodeDecision("forward_backward"),
+            kPartitionId,
+            kCutId,
+            kMicroId,
+            NodeDecision("model_state"),
+            kStagesId,
+            kDepthId};
   }
 
   // What `--force` and the mode of the search hold the plan to; nothing after a failure.
@@ -555,7 +561,7 @@ class Placer {
       const std::vector<std::string>& choices = choices_[id];
       if (std::find(choices.begin(), choices.end(), forced->second) == choices.end()) {
         Fail("'" + forced->second + "' is no choice for " + id + WhyNotShared(id, forced->second),
-             "the choices are " + Join(choices));
+             "the choices are " + Listed(choices));
         return std::nullopt;
       }
       held[id] = forced->second;
@@ -565,7 +571,7 @@ class Placer {
     // Decision by decision: the first that leaves a plan, or the fastest for its operation alone.
     const bool greedy = options_.mode == search::Mode::kGreedy;
     for (const char* op : kOperations) {
-      const std::string id = NodeId(op);
+      const std::string id = NodeDecision(op);
       if (held.contains(id)) continue;
       std::vector<std::string> order = choices_[id];
       if (greedy) {
@@ -621,7 +627,7 @@ class Placer {
     }
     search::TraceRules(graph_, first_added_, result_.explanation);
 
-    const auto one = [&](const char* op) { return NodeNamed(best->label.at(NodeId(op))); };
+    const auto one = [&](const char* op) { return NodeNamed(best->label.at(NodeDecision(op))); };
     Placement place;
     place.storage = storage_;
     place.loader = one("load");
@@ -739,15 +745,15 @@ class Placer {
 
   // Why no plan is left with a label, where one cause can be told.
   std::string WhyNot(const std::string& id, const std::string& label) const {
-    if (id == NodeId("forward_backward")) {
+    if (id == NodeDecision("forward_backward")) {
       if (const auto why = why_not_.find(label); why != why_not_.end()) return why->second;
     }
-    if (id == NodeId("model_state")) {
+    if (id == NodeDecision("model_state")) {
       for (uint32_t memory : LocalMemories(system_, NodeNamed(label))) {
         if (!model_.StateFits(memory)) return "state larger than " + Name(memory) + "'s memory";
       }
     }
-    if (id == kStagingId || id == NodeId("load")) {
+    if (id == kStagingId || id == NodeDecision("load")) {
       const std::vector<uint32_t> memories = id == kStagingId
                                                  ? std::vector<uint32_t>{NodeNamed(label)}
                                                  : LocalMemories(system_, NodeNamed(label));

@@ -13,7 +13,7 @@ constexpr double kGpuClock = 1.5e9;
 constexpr double kGpuLanes = 128;
 // Of a GPU's own memory, which a system description does not give.
 constexpr double kGpuMemoryRate = 900e9;
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoPath = std::numeric_limits<double>::infinity();
 
 std::string BytesText(double bytes) { return support::PrintBytes(static_cast<int64_t>(bytes)); }
 
@@ -44,7 +44,7 @@ double AssumedFlops(const SystemNode& node) {
 double WidestPath(const System& system, uint32_t from, uint32_t to) {
   std::vector<double> width(system.nodes.size(), 0);
   std::vector<bool> done(system.nodes.size());
-  width[from] = kNever;
+  width[from] = kNoPath;
   for (;;) {
     std::optional<uint32_t> next;
     for (uint32_t n = 0; n < width.size(); ++n) {
@@ -185,7 +185,7 @@ double PlacementModel::PathRate(uint32_t from, uint32_t to) const {
 double PlacementModel::CopyTime(double bytes, uint32_t from, uint32_t to) const {
   if (from == to) return 0;
   const double rate = PathRate(from, to);
-  return rate == 0 ? kNever : bytes / rate + kTransferLatency;
+  return rate == 0 ? kNoPath : bytes / rate + kTransferLatency;
 }
 
 double PlacementModel::LoadTime(uint32_t node, uint32_t memory) const {
@@ -242,7 +242,7 @@ double PlacementModel::UpdateTime(uint32_t node, uint32_t memory) const {
 
 double PlacementModel::ReadTime(uint32_t storage, uint32_t staging) const {
   const double rate = PathRate(storage, staging);
-  return rate == 0 ? kNever : demand_.batch_bytes / rate;
+  return rate == 0 ? kNoPath : demand_.batch_bytes / rate;
 }
 
 double PlacementModel::SlowestCopy(double bytes, uint32_t memory, const Site& site,

@@ -18,7 +18,7 @@ using tensor::Op;
 using tensor::OpClass;
 using tensor::Shape;
 
-enum class Kind : uint8_t {
+enum class Way : uint8_t {
   kWhole,    // the same for every part
   kRows,     // each part has its rows, on `axis`
   kPartial,  // the sum over the parts is the value
@@ -26,13 +26,13 @@ enum class Kind : uint8_t {
   kMixed,    // needs rows of several parts
 };
 struct Spread {
-  Kind kind = Kind::kWhole;
+  Way kind = Way::kWhole;
   size_t axis = 0;
   bool operator==(const Spread&) const = default;
 };
-constexpr Spread kWhole{Kind::kWhole}, kPartial{Kind::kPartial}, kLate{Kind::kLate},
-    kMixed{Kind::kMixed};
-Spread Rows(size_t axis) { return {Kind::kRows, axis}; }
+constexpr Spread kWhole{Way::kWhole}, kPartial{Way::kPartial}, kLate{Way::kLate},
+    kMixed{Way::kMixed};
+Spread Rows(size_t axis) { return {Way::kRows, axis}; }
 
 // Adds the parts up in their order.
 NodeId AddParts(Graph& to, const std::vector<NodeId>& parts, const std::string& name) {
@@ -104,7 +104,7 @@ class Sharer {
       }
       if (!of_batch_[id]) continue;
       Spread spread = SpreadOf(node);
-      if (spread != kWhole && spread.kind != Kind::kRows && !of_state_[id]) {
+      if (spread != kWhole && spread.kind != Way::kRows && !of_state_[id]) {
         early_[id] = true;
         spread = kWhole;
       }
@@ -115,7 +115,7 @@ class Sharer {
       spread_[id] = spread;
     }
     for (const tensor::Output& output : graph_.outputs()) {
-      if (spread_[output.node].kind != Kind::kRows) continue;
+      if (spread_[output.node].kind != Way::kRows) continue;
       *why = "output '" + output.name + "' of the training graph has a row for each sample";
       return false;
     }
@@ -127,9 +127,9 @@ class Sharer {
     const auto in = [&](size_t i) { return spread_[node.inputs[i]]; };
     bool rows = false, partial = false, late = false;
     for (NodeId input : node.inputs) {
-      rows = rows || spread_[input].kind == Kind::kRows;
-      partial = partial || spread_[input].kind == Kind::kPartial;
-      late = late || spread_[input].kind == Kind::kLate;
+      rows = rows || spread_[input].kind == Way::kRows;
+      partial = partial || spread_[input].kind == Way::kPartial;
+      late = late || spread_[input].kind == Way::kLate;
     }
     if (!rows && !partial && !late) return kWhole;
     if (late || (partial && !rows && !Linear(node))) return rows ? kMixed : kLate;
@@ -185,7 +185,7 @@ class Sharer {
   Spread ElementwiseRows(const Node& node) const {
     Spread rows = kWhole;
     for (NodeId input : node.inputs) {
-      if (spread_[input].kind != Kind::kRows) continue;
+      if (spread_[input].kind != Way::kRows) continue;
       if (rows == kWhole) rows = spread_[input];
       if (rows != spread_[input]) return kMixed;
     }
@@ -195,7 +195,7 @@ class Sharer {
   Spread MatmulRows(const Node& node) const {
     const Spread a = spread_[node.inputs[0]], b = spread_[node.inputs[1]];
     const size_t rank = node.shape.size();
-    const bool a_rows = a.kind == Kind::kRows, b_rows = b.kind == Kind::kRows;
+    const bool a_rows = a.kind == Way::kRows, b_rows = b.kind == Way::kRows;
     // The axis of each operand that the same rows lie on: a batch axis, or the one summed over.
     if ((a_rows && a.axis + 2 < rank) || (b_rows && b.axis + 2 < rank)) {
       return a_rows && b_rows && a != b ? kMixed : a_rows ? a : b;
@@ -250,10 +250,10 @@ class Sharer {
     }
     // Scatter-add (index[k…], updates[k…, …]): sums over k.
     const size_t rank = graph_.node(node.inputs[0]).shape.size();
-    if (second.kind == Kind::kRows && second.axis >= rank) {
+    if (second.kind == Way::kRows && second.axis >= rank) {
       return first == kWhole ? Rows(second.axis - rank + 1) : kMixed;
     }
-    const bool both = first.kind == Kind::kRows && second.kind == Kind::kRows;
+    const bool both = first.kind == Way::kRows && second.kind == Way::kRows;
     return both && first != second ? kMixed : kPartial;
   }
 
@@ -348,7 +348,7 @@ class Sharer {
   std::optional<size_t> CutAxis(const Node& node, size_t operand) const {
     std::optional<Spread> other;
     for (NodeId input : node.inputs) {
-      if (spread_[input].kind == Kind::kRows) other = spread_[input];
+      if (spread_[input].kind == Way::kRows) other = spread_[input];
     }
     if (!other) return std::nullopt;
     switch (tensor::Definition(node.op).op_class) {
@@ -433,7 +433,7 @@ class Sharer {
   tensor::Attributes PartAttributes(NodeId id) const {
     const Node& node = graph_.node(id);
     tensor::Attributes attr = node.attr;
-    if (spread_[id].kind != Kind::kRows) return attr;
+    if (spread_[id].kind != Way::kRows) return attr;
     const size_t axis = spread_[id].axis;
     switch (node.op) {
       case Op::kReshape:
