@@ -310,6 +310,8 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   l2::Module unplaced = module;
   unplaced.spec.hints.clear();
   for (l2::Methods& methods : unplaced.methods) methods.hints.clear();
+  // Methods are told apart by what they take on one node: its plan is what can be costed.
+  lowering.search.forced["l1/partition"] = "whole";
   const auto placed = l1::Lower(unplaced, lowering);
   if (!placed.ok()) return std::nullopt;
   l0::lower::LowerOptions planning;
