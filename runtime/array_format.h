@@ -23,8 +23,8 @@ struct Wanted {
 
 struct ArrayFormat {
   std::string_view name;  // in dataset.json, and the extension of a file
-  // The whole array.
-  absl::StatusOr<StoredArray> (*read)(ByteStream& stream, const Wanted& wanted);
+  // The whole array; null where it is what the header says, element after element.
+  absl::StatusOr<StoredArray> (*read)(ByteStream& stream, const Wanted& wanted) = nullptr;
   // Only what the header says; null where samples are not found without reading all of them.
   absl::StatusOr<ArrayLayout> (*layout)(ByteStream& stream, const Wanted& wanted) = nullptr;
   bool columns = false;  // takes `column`

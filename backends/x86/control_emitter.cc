@@ -13,6 +13,7 @@
 #include "backends/x86/assembler.h"
 #include "backends/x86/register_allocation.h"
 #include "layers/l0/control_interpreter.h"
+#include "layers/l0/control_operands.h"
 
 namespace l3c::x86 {
 namespace {
@@ -51,20 +52,6 @@ Condition ConditionOf(CmpOp op) {
       return Condition::kGreater;
   }
   return Condition::kEqual;
-}
-
-bool Holds(CmpOp op, int64_t a, int64_t b) {
-  switch (op) {
-    case CmpOp::kEq:
-      return a == b;
-    case CmpOp::kNe:
-      return a != b;
-    case CmpOp::kLt:
-      return a < b;
-    case CmpOp::kGt:
-      return a > b;
-  }
-  return false;
 }
 
 CmpOp Mirrored(CmpOp op) {

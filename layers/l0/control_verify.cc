@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "layers/l0/control_operands.h"
+
 namespace l3c::l0 {
 namespace {
 
@@ -20,33 +22,8 @@ bool IsQueue(const Region& region) {
   return region.access == RegionAccess::kQueue || region.access == RegionAccess::kCompletion;
 }
 
-bool HasResult(ControlOp op) {
-  return op == ControlOp::kLoad || op == ControlOp::kHash || op == ControlOp::kArith ||
-         op == ControlOp::kCmp || op == ControlOp::kQueuePop;
-}
-
 bool EndsBlock(ControlOp op) {
   return op == ControlOp::kBranch || op == ControlOp::kJump || op == ControlOp::kTerminate;
-}
-
-// The operands that an instruction reads.
-std::vector<Operand> Reads(const ControlInstruction& instruction) {
-  switch (instruction.op) {
-    case ControlOp::kLoad:
-    case ControlOp::kHash:
-    case ControlOp::kBranch:
-    case ControlOp::kQueuePush:
-      return {instruction.a};
-    case ControlOp::kStore:
-    case ControlOp::kArith:
-    case ControlOp::kCmp:
-      return {instruction.a, instruction.b};
-    case ControlOp::kJump:
-    case ControlOp::kQueuePop:
-    case ControlOp::kTerminate:
-      break;
-  }
-  return {};
 }
 
 std::vector<BlockId> Successors(const ControlBlock& block) {
@@ -204,7 +181,7 @@ class Verifier {
       Error(Kind::kSafety, span,
             "register %" + std::to_string(instruction.result) + " is out of range");
     }
-    for (const Operand& operand : Reads(instruction)) {
+    for (const Operand& operand : OperandsOf(instruction)) {
       const bool in_range = operand.immediate
                                 ? !operand.sequence || InRange(operand.value, plan_.sequences)
                                 : operand.value >= 0 && operand.value < unit_.registers;
@@ -348,7 +325,7 @@ class Verifier {
     for (size_t b = 0; b < n; ++b) {
       const auto& instructions = unit_.blocks[b].instructions;
       for (size_t i = 0; i < instructions.size(); ++i) {
-        for (const Operand& operand : Reads(instructions[i])) {
+        for (const Operand& operand : OperandsOf(instructions[i])) {
           if (operand.immediate) continue;
           const auto& place = defined[static_cast<size_t>(operand.value)];
           const bool before =

@@ -1,43 +1,17 @@
-// Golden diagnostics: tests/errors/l0/ROW_CASE.l0 is refused with exactly the text beside it, and
-// ROW_valid.l0, one edit away, passes. L3C_UPDATE_GOLDEN=1 writes the texts anew.
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
+// Golden diagnostics of plans: each case of tests/errors/l0 is linear.l0 with one edit.
 #include <string>
-#include <vector>
 
 #include "gtest/gtest.h"
 #include "layers/l0/plan_text.h"
 #include "layers/l0/plan_verify.h"
+#include "tests/errors/golden.h"
+#include "tests/layers/l0/plan/linear.h"
 
 namespace l3c::l0 {
 namespace {
 
-namespace fs = std::filesystem;
-
-const fs::path kFolder = fs::path(L3C_SOURCE_DIR) / "tests/errors/l0";
-
-std::vector<fs::path> Cases() {
-  std::vector<fs::path> cases;
-  for (const auto& entry : fs::directory_iterator(kFolder)) {
-    if (entry.path().extension() == ".l0") cases.push_back(entry.path());
-  }
-  std::sort(cases.begin(), cases.end());
-  return cases;
-}
-
-std::string Read(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-std::string Diagnose(const fs::path& path) {
-  const support::SourceFile source(path.filename().string(), Read(path));
+std::string Diagnose(const l3c::testing::GoldenCase& program) {
+  const support::SourceFile source(program.name, program.text);
   support::Diagnostics diagnostics(&source);
   const auto plan = ParsePlan(source, diagnostics);
   if (plan) VerifyPlan(*plan, diagnostics);
@@ -45,38 +19,16 @@ std::string Diagnose(const fs::path& path) {
 }
 
 TEST(L0Errors, EveryCaseIsRefusedAsRecorded) {
-  for (const fs::path& path : Cases()) {
-    const std::string text = Diagnose(path);
-    if (path.stem().string().ends_with("_valid")) {
-      EXPECT_EQ(text, "") << path;
-      continue;
-    }
-    fs::path golden = path;
-    golden.replace_extension(".txt");
-    if (std::getenv("L3C_UPDATE_GOLDEN") != nullptr) std::ofstream(golden) << text;
-    EXPECT_NE(text, "") << path;
-    EXPECT_EQ(text, Read(golden)) << path;
-  }
+  l3c::testing::ExpectAsRecorded("l0", l3c::testing::GoldenCases("l0"), Diagnose);
 }
 
-// The table of the concrete verifier: each row has at least two plans that break it and one that
-// does not.
+// The table of the concrete verifier: each row has at least two plans that break it; the neighbour
+// of all of them does not.
 TEST(L0Errors, EveryRowOfTheTableIsCovered) {
-  std::map<std::string, int> broken;
-  std::set<std::string> valid;
-  for (const fs::path& path : Cases()) {
-    const std::string stem = path.stem().string();
-    const std::string row = stem.substr(0, stem.find('_'));
-    if (stem.ends_with("_valid")) {
-      valid.insert(row);
-    } else {
-      ++broken[row];
-    }
-  }
-  for (const char* row : {"kernel", "lifetime", "hazard", "sync", "capacity", "headroom"}) {
-    EXPECT_GE(broken[row], 2) << row;
-    EXPECT_TRUE(valid.contains(row)) << row;
-  }
+  l3c::testing::ExpectRowsCovered(l3c::testing::GoldenCases("l0"),
+                                  {"kernel", "lifetime", "hazard", "sync", "capacity", "headroom"},
+                                  /*neighbours=*/false);
+  EXPECT_EQ(Diagnose({"linear.l0", testing::LinearText()}), "");
 }
 
 }  // namespace
