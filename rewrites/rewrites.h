@@ -17,8 +17,9 @@ struct RuleFile {
 
 std::span<const RuleFile> All();              // by name, ascending
 const RuleFile* Find(std::string_view name);  // nullptr: no such file, or it was left out
-// For ablations: from now on Find has no such file. To be called before anything is lowered, from
-// one thread. False when there is none of the name.
+// For ablations: from now on Find has no such file, or, of "fusion/hoist", the file without that
+// rule. To be called before anything is lowered, from one thread. False when there is none of the
+// name.
 bool LeaveOut(std::string_view name);
 
 }  // namespace l3c::rewrites

@@ -410,11 +410,15 @@ absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::str
 }
 
 SplitData SyntheticSplit(const l0::DataSource& source, const std::string& split, int64_t samples) {
-  // Enough to defeat caches, and little enough to be made at once.
+  // Enough to defeat caches, and little enough to be made at once: rows of a megabyte and more are
+  // repeated after fewer.
   constexpr int64_t kMaxStored = 4096;
+  constexpr int64_t kMaxElements = int64_t{1} << 25;
+  int64_t elements = 1;  // of a row
+  for (const l0::FieldSource& field : source.fields) elements += tensor::NumElements(field.shape);
   SplitData data;
   data.samples = samples;
-  data.stored = std::min(samples, kMaxStored);
+  data.stored = std::min({samples, kMaxStored, std::max<int64_t>(1, kMaxElements / elements)});
   // The split's name seeds the generator, so that what is tested was not trained on.
   uint64_t seed = 0;
   for (char c : split) seed = seed * 131 + static_cast<unsigned char>(c);

@@ -13,7 +13,6 @@
 #include "backends/x86/assembler.h"
 #include "backends/x86/register_allocation.h"
 #include "layers/l0/control_interpreter.h"
-#include "layers/l0/control_operands.h"
 
 namespace l3c::x86 {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "layers/l0/control_operands.h"
-
 namespace l3c::x86 {
 namespace {
 
@@ -53,7 +51,7 @@ Allocation AllocateRegisters(const l0::ControlUnit& unit, int registers) {
   std::vector<std::vector<std::pair<BlockId, int64_t>>> reads(unit.registers);
   for (size_t b = 0; b < blocks; ++b) {
     for (size_t i = 0; i < unit.blocks[b].instructions.size(); ++i) {
-      for (const Operand& operand : OperandsOf(unit.blocks[b].instructions[i])) {
+      for (const Operand& operand : Reads(unit.blocks[b].instructions[i])) {
         if (operand.immediate) continue;
         const auto value = static_cast<size_t>(operand.value);
         ++allocation.uses[value];

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <atomic>
 
-#include "layers/l0/control_operands.h"
-
 namespace l3c::l0 {
 namespace {
 

@@ -8,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "layers/l0/control_operands.h"
-
 namespace l3c::l0 {
 namespace {
 
@@ -181,7 +179,7 @@ class Verifier {
       Error(Kind::kSafety, span,
             "register %" + std::to_string(instruction.result) + " is out of range");
     }
-    for (const Operand& operand : OperandsOf(instruction)) {
+    for (const Operand& operand : Reads(instruction)) {
       const bool in_range = operand.immediate
                                 ? !operand.sequence || InRange(operand.value, plan_.sequences)
                                 : operand.value >= 0 && operand.value < unit_.registers;
@@ -325,7 +323,7 @@ class Verifier {
     for (size_t b = 0; b < n; ++b) {
       const auto& instructions = unit_.blocks[b].instructions;
       for (size_t i = 0; i < instructions.size(); ++i) {
-        for (const Operand& operand : OperandsOf(instructions[i])) {
+        for (const Operand& operand : Reads(instructions[i])) {
           if (operand.immediate) continue;
           const auto& place = defined[static_cast<size_t>(operand.value)];
           const bool before =

@@ -20,7 +20,8 @@ EXAMPLES = ROOT / "examples"
 IRIS = EXAMPLES / "iris/iris.l3"
 # Two kinds of program; the nightly test has every example.
 FEW = [("methods/phases.l2",), ("methods/recurrent.l2", "--steps", 12)]
-TIMES = {"train_seconds", "samples_per_second", "compile_seconds", "peak_rss_bytes", "checkpoint"}
+TIMES = {"train_seconds", "samples_per_second", "compile_seconds", "peak_rss_bytes", "checkpoint",
+         "step_ms", "first_step_s"}
 
 
 class Program(L3cTest):

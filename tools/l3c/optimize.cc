@@ -6,6 +6,7 @@
 #include "tools/l3c/compile.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/json_lines.h"
+#include "tools/l3c/plan_figures.h"
 
 namespace l3c::tools {
 namespace {
@@ -13,6 +14,14 @@ namespace {
 void PrintJson(const Compilation& compilation, const Options& options) {
   for (const search::Explanation& explanation : compilation.explanations()) {
     std::cout << search::RenderExplanationJson(explanation);
+  }
+  for (const SequenceFigures& figures : FiguresOf(compilation.plan())) {
+    PrintJsonLine({{"event", "plan"},
+                   {"sequence", figures.sequence},
+                   {"split", figures.split},
+                   {"kernels", figures.kernels},
+                   {"bytes_moved", figures.bytes_moved},
+                   {"multiply_adds", figures.multiply_adds}});
   }
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {

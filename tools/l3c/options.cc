@@ -210,8 +210,10 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                      "computed again (default: what the system has)")
         ->check(Bytes());
     command->add_option("--force", force, "ID=LOSER: take that choice for a decision of --explain");
-    command->add_option("--without", options.without,
-                        "Leave a rule file out (its name under rewrites/): what is it good for?");
+    command->add_option(
+        "--without", options.without,
+        "Leave a rule file out (its name under rewrites/), or FILE/RULE: what is it "
+        "good for?");
     command
         ->add_option("--rules", options.rule_files,
                      "An .egg file of rules of your own: checked, then used beside the built-in")
@@ -451,9 +453,13 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   for (const std::string& name : options.without) {
     if (rewrites::LeaveOut(name)) continue;
     std::vector<std::string> known;
+    const std::string_view file_name = std::string_view(name).substr(0, name.find('/'));
+    const bool has_file = rewrites::Find(file_name) != nullptr;
     for (const rewrites::RuleFile& file : rewrites::All()) known.emplace_back(file.name);
-    const std::string closest = support::ClosestMatch(name, known);
-    std::cerr << "error: --without: there is no rule file '" << name << "'\n"
+    const std::string closest =
+        has_file ? "" : support::ClosestMatch(std::string(file_name), known);
+    std::cerr << "error: --without: there is no rule "
+              << (has_file ? "of that name in that file: '" : "file '") << name << "'\n"
               << (closest.empty() ? "" : "did you mean '" + closest + "'?\n");
     return {std::nullopt, 2};
   }

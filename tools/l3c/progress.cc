@@ -98,8 +98,36 @@ void RunReporter::Emit(const ordered_json& event) {
   std::cout << std::flush;
 }
 
+void RunReporter::TimeStep() {
+  constexpr size_t kStepsKept = 1 << 16;
+  const Clock::time_point now = Clock::now();
+  const auto since = [&](Clock::time_point start) {
+    return std::chrono::duration<double>(now - start).count();
+  };
+  if (!first_step_seconds_) first_step_seconds_ = since(begun_);
+  if (step_before_) {
+    const auto seconds = static_cast<float>(since(*step_before_));
+    if (step_seconds_.size() < kStepsKept) {
+      step_seconds_.push_back(seconds);
+    } else {
+      step_seconds_[steps_timed_ % kStepsKept] = seconds;
+    }
+    ++steps_timed_;
+  }
+  step_before_ = now;
+}
+
+std::optional<double> RunReporter::MedianStepSeconds() const {
+  if (step_seconds_.empty()) return std::nullopt;
+  std::vector<float> sorted = step_seconds_;
+  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
+}
+
 void RunReporter::OnReport(const runtime::Report& report) {
   trained_ = trained_ || report.split == "train";
+  if (report.split == "train") TimeStep();
   if (!events_.is_open() || report.split != "train") return;
   std::map<std::string, double> values;
   for (const runtime::Value& value : report.values) values[value.name] = value.value;
@@ -156,6 +184,7 @@ void RunReporter::ClearBar() {
 }
 
 void RunReporter::OnPeriod(const runtime::Period& period) {
+  step_before_.reset();
   ordered_json event;
   const bool training = period.split == "train";
   event["event"] = training ? "epoch" : "evaluation";
@@ -187,6 +216,7 @@ bool RunReporter::EventsWritten() {
 }
 
 void RunReporter::OnCheckpoint(const runtime::CheckpointWritten& checkpoint) {
+  step_before_.reset();
   Emit({{"event", "checkpoint"}, {"step", checkpoint.steps}, {"path", checkpoint.path}});
 }
 

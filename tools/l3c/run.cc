@@ -15,8 +15,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Presentation PresentationOf(const Options& options) {
-  return {options.json, options.color, options.timeline, "l3c run --resume"};
+Presentation PresentationOf(const Options& options, Clock::time_point begun) {
+  return {options.json, options.color, options.timeline, "l3c run --resume", begun};
 }
 
 // What the command line says of the machine and not of the program.
@@ -52,7 +52,8 @@ int RunProgram(const Options& options) {
   run.output = folder->path().string();
   run.data = facts.data;
   run.synthetic = facts.synthetic;
-  return TrainAndTell(compilation.plan(), *kernels, run, PresentationOf(options), compile_seconds);
+  return TrainAndTell(compilation.plan(), *kernels, run, PresentationOf(options, start),
+                      compile_seconds);
 }
 
 // A run's folder as it was saved, and code for its plan.
@@ -84,7 +85,7 @@ int Resume(const Options& options) {
   reopened->run.output = folder->path().string();
   reopened->run.or_from_start = true;
   return TrainAndTell(reopened->saved.plan, *reopened->kernels, reopened->run,
-                      PresentationOf(options), SecondsSince(start));
+                      PresentationOf(options, start), SecondsSince(start));
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ int Eval(const Options& options) {
   const std::unique_ptr<Reopened> reopened = Reopen(*folder, options);
   if (reopened == nullptr) return 1;
   return EvaluateAndTell(reopened->saved.plan, *reopened->kernels, reopened->run,
-                         PresentationOf(options), SecondsSince(start));
+                         PresentationOf(options, start), SecondsSince(start));
 }
 
 }  // namespace l3c::tools

@@ -46,7 +46,9 @@ RunReporter::Style StyleFor(const Presentation& presentation) {
   return isatty(STDERR_FILENO) ? RunReporter::Style::kBar : RunReporter::Style::kLines;
 }
 
-ordered_json DoneEvent(const runtime::RunResult& result, double compile_seconds) {
+// `before`: seconds from the command's beginning to the reporter's.
+ordered_json DoneEvent(const runtime::RunResult& result, const RunReporter& reporter,
+                       double compile_seconds, double before) {
   ordered_json done = {{"event", "done"}};
   bool has_loss = false;
   for (const runtime::Value& metric : result.metrics) {
@@ -61,6 +63,12 @@ ordered_json DoneEvent(const runtime::RunResult& result, double compile_seconds)
   done["samples"] = result.samples;
   done["train_seconds"] = result.train_seconds;
   done["samples_per_second"] = result.samples_per_second;
+  if (const std::optional<double> step = reporter.MedianStepSeconds()) {
+    done["step_ms"] = *step * 1000;
+  }
+  if (const std::optional<double> first = reporter.FirstStepSeconds()) {
+    done["first_step_s"] = before + *first;
+  }
   done["compile_seconds"] = compile_seconds;
   done["peak_rss_bytes"] = PeakResidentBytes();
   done["weights_sha256"] = result.weights_sha256;
@@ -103,6 +111,7 @@ int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
   std::signal(SIGTERM, OnInterrupt);
   // A limit on the size of files is told like a full disk, and not by the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  const double before = SecondsSince(presentation.begun);
   RunReporter reporter(plan, StyleFor(presentation), presentation.color,
                        EventsPath(run_options.output));
   std::optional<runtime::Timeline> timeline;
@@ -126,7 +135,7 @@ int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
         << "warning: a figure or a weight is not a finite number: training diverged; lower the "
         << "learning rate or look at the data\n";
   }
-  reporter.Emit(DoneEvent(*result, compile_seconds));
+  reporter.Emit(DoneEvent(*result, reporter, compile_seconds, before));
   if (!presentation.json) {
     if (result->interrupted) {
       std::cout << "interrupted after step " << WithThousands(result->steps)
@@ -148,6 +157,7 @@ int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
 int EvaluateAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
                     const runtime::RunOptions& run_options, const Presentation& presentation,
                     double compile_seconds) {
+  const double before = SecondsSince(presentation.begun);
   RunReporter reporter(plan, StyleFor(presentation), presentation.color, "");
   const absl::StatusOr<runtime::RunResult> result =
       runtime::Evaluate(plan, kernels, run_options, reporter);
@@ -156,7 +166,7 @@ int EvaluateAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
     EnvironmentError(std::string(result.status().message()));
     return 1;
   }
-  reporter.Emit(DoneEvent(*result, compile_seconds));
+  reporter.Emit(DoneEvent(*result, reporter, compile_seconds, before));
   if (!presentation.json) PrintSummary(*result, compile_seconds, /*trained=*/false);
   return 0;
 }

@@ -16,6 +16,8 @@ struct Presentation {
   bool color = false;    // a terminal, and wanted
   std::string timeline;  // file for what each stream did when; "": none
   std::string resume;    // the command that goes on with an interrupted run, but for the folder
+  // When the command began: what comes before the first step counts in its time.
+  std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
 
 // Trains into run_options.output, a run's folder, and tells how it goes. The exit code: 0, 1 after

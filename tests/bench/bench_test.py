@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""The workloads and the code of bench/peers, without any peer."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/peer_scripts"))
+
+import program  # noqa: E402
+import results  # noqa: E402
+import workloads  # noqa: E402
+
+L3C = os.environ["L3C"]
+
+
+def l3c(*arguments):
+    return subprocess.run([L3C, *map(str, arguments)], capture_output=True, text=True, timeout=100)
+
+
+class Workloads(unittest.TestCase):
+    def test_every_file_is_a_row_and_every_row_a_file(self):
+        self.assertEqual({f.stem for f in workloads.files()}, {f.stem for f in workloads.FOLDER.glob("*.l2")})
+
+    def test_every_workload_is_placed(self):
+        for file in workloads.files():
+            with self.subTest(file.stem):
+                done = l3c("lower", file, "--synthetic", "--to", "l1")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                state = set(done.stdout.split())
+                read = program.read(file)
+                for name, form in program.layers(read.network):
+                    if form.name in ("linear", "conv", "embed"):
+                        self.assertIn(name + "_weight", state)
+                self.assertIn(read.loss, ("ce", "mse"))
+
+    def test_the_peers_read_what_the_file_says(self):
+        cnn = program.read(workloads.FOLDER / "cnn.l2")
+        self.assertEqual(cnn.field("images"), program.Field("images", (28, 28), "f32"))
+        self.assertEqual((cnn.input, cnn.target, cnn.classes, cnn.batch), ("images", "labels", 10, 128))
+        names = dict(program.layers(cnn.network))
+        self.assertEqual(names["conv2"], program.Form("conv", [32, 64], {"kernel": 3, "padding": 1}))
+        self.assertEqual(cnn.update, program.Form("adam", [], {"lr": 1e-3}))
+        block = program.read(workloads.FOLDER / "gpt2_block.l2")
+        self.assertEqual((block.classes, block.loss, block.input, block.target), (0, "mse", "x", "y"))
+        self.assertEqual([f.name for _, f in program.layers(block.network)],
+                         ["norm", "attn", "norm", "linear", "gelu", "linear"])
+
+    def test_a_run_tells_its_step_time(self):
+        with tempfile.TemporaryDirectory() as out:
+            done = l3c("run", workloads.FOLDER / "layer_norm.l2", "--steps", 5, "--synthetic", "--json", "-o",
+                       out + "/run")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            last = json.loads(done.stdout.splitlines()[-1])
+            self.assertEqual(last["steps"], 5)
+            self.assertGreater(last["step_ms"], 0)
+            self.assertLess(last["step_ms"] * 4 / 1000, last["train_seconds"] * 4)
+            self.assertGreater(last["first_step_s"], last["compile_seconds"])
+            # 4,096 rows of 1.5 MB were made, of which 40 are read.
+            self.assertLess(last["peak_rss_bytes"], 400e6)
+
+
+RECORDED = [
+    {"workload": "cnn", "system": "l3c", "step_ms": 20.0, "first_step_s": 0.5, "peak_rss_bytes": 150e6, "loss": 2.3},
+    {"workload": "cnn", "system": "torch", "step_ms": 45.0, "first_step_s": 0.1, "peak_rss_bytes": 900e6,
+     "loss": 2.3},
+    {"workload": "cnn", "system": "jax", "step_ms": 96.0, "first_step_s": 1.1, "peak_rss_bytes": 500e6, "loss": 2.3},
+    {"workload": "gpt", "system": "l3c", "error": "the <loss> of step 3 is 1, l3c's is 2"},
+    {"workload": "gpt", "system": "torch", "step_ms": 700.0, "first_step_s": 0.9, "peak_rss_bytes": 1.2e9,
+     "loss": 4.1},
+    {"workload": "gpt", "system": "jax", "skipped": "no module 'jax'"},
+    {"workload": "softmax", "system": "l3c", "step_ms": 4.0, "first_step_s": 0.1, "peak_rss_bytes": 90e6, "loss": 1},
+    {"workload": "softmax", "system": "torch", "step_ms": 2.0, "first_step_s": 0.1, "peak_rss_bytes": 700e6,
+     "loss": 1},
+]
+
+
+class Results(unittest.TestCase):
+    def test_ratios_are_to_the_best_peer(self):
+        found = results.by_workload(RECORDED)
+        self.assertEqual(results.ratio(found["cnn"], "step_ms"), 2.25)
+        self.assertEqual(results.ratio(found["softmax"], "step_ms"), 0.5)
+        self.assertIsNone(results.ratio(found["gpt"], "step_ms"))
+
+    def test_the_table_keeps_what_failed_and_what_was_skipped(self):
+        text = results.tables(RECORDED).splitlines()
+        self.assertEqual(text[0], "| step time, ms | l3c | torch eager | JAX jit | best peer / l3c |")
+        self.assertEqual(text[2], "| CNN 32-64 3×3, pool, 128, Adam, batch 128 | 20 | 45 | 96 | 2.25 |")
+        self.assertIn("| failed | 700 | skipped | – |", text[3])
+        self.assertIn("| 4 | 2 | – | 0.50 |", text[4])
+        self.assertIn("geometric mean of 2: 1.06", text)
+        self.assertEqual(text[-1], "failed: gpt in l3c: the <loss> of step 3 is 1, l3c's is 2")
+
+    def test_the_plot_has_a_dot_for_every_figure(self):
+        root = xml.etree.ElementTree.fromstring(results.plot(RECORDED))
+        titles = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
+        self.assertEqual(len(titles), 6 * 3)
+        self.assertIn("JAX jit: 96", titles)
+        xml.etree.ElementTree.fromstring(results.plot([]))
+        self.assertEqual(results.plot(RECORDED), results.plot(RECORDED))
+
+
+class Command(unittest.TestCase):
+    def peers(self, *arguments):
+        return subprocess.run([sys.executable, ROOT / "bench/peers", *arguments], capture_output=True, text=True,
+                              timeout=100)
+
+    def test_an_unknown_system_is_wrong_usage(self):
+        done = self.peers("--systems", "l3c,theano")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no system 'theano'", done.stderr)
+
+    def test_what_is_not_installed_is_skipped_loudly(self):
+        with tempfile.TemporaryDirectory() as folder:
+            # A Python without any package.
+            bare = pathlib.Path(folder) / "python"
+            bare.write_text(f"#!/bin/sh\nexec {sys.executable} -I -S \"$@\"\n")
+            bare.chmod(0o755)
+            done = self.peers("--python", bare)
+            self.assertIn("SKIPPED torch: no module 'torch'", done.stderr)
+            self.assertIn("SKIPPED jax: no module 'jax'", done.stderr)
+            self.assertNotEqual(done.returncode, 0)
+
+
+class Ablation(unittest.TestCase):
+    def ablation(self, *arguments):
+        done = subprocess.run([sys.executable, ROOT / "bench/ablation", "--quick", "--steps", "2", "--json",
+                               *arguments, workloads.FOLDER / "mlp_small_sgd.l2"],
+                              capture_output=True, text=True, timeout=100)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_the_three_searches_are_compared(self):
+        off, greedy, egraph = self.ablation()
+        self.assertEqual([r["search"] for r in (off, greedy, egraph)], ["off", "greedy", "egraph"])
+        self.assertGreater(off["kernels"], egraph["kernels"])
+        self.assertGreater(off["bytes_moved"], egraph["bytes_moved"])
+        self.assertGreaterEqual(greedy["bytes_moved"], egraph["bytes_moved"])
+        for row in (off, greedy, egraph):
+            self.assertGreater(row["step_ms"], 0)
+            self.assertGreater(row["optimise_s"], 0)
+
+    def test_a_rule_can_be_left_out(self):
+        file = workloads.FOLDER / "mlp_small_sgd.l2"
+        lower = ("lower", file, "--synthetic", "--to", "l0")
+        whole, without = l3c(*lower), l3c(*lower, "--without", "kernel_grouping/store-beside")
+        self.assertEqual((whole.returncode, without.returncode), (0, 0), without.stderr)
+        self.assertNotEqual(whole.stdout, without.stdout)
+        # The file without one rule is not the file left out.
+        self.assertNotEqual(l3c(*lower, "--without", "kernel_grouping").stdout, without.stdout)
+        for name, said in (("fusion/fuse", "no rule of that name in that file"), ("fusio/hoist", "fusion"),
+                           ("fusion/", "no rule of that name")):
+            refused = l3c(*lower, "--without", name)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(said, refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
