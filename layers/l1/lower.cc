@@ -13,6 +13,7 @@
 #include "layers/l1/place.h"
 #include "layers/l1/place_model.h"
 #include "layers/l1/row_shares.h"
+#include "layers/l1/tensor_body.h"
 #include "layers/l1/update_plan.h"
 #include "layers/l2/backward.h"
 #include "layers/l2/expand.h"
@@ -111,6 +112,46 @@ class Lowering {
     return false;
   }
 
+  // `#[l0::kernel("FILE")]` before a layer.
+  struct LayerKernel {
+    std::string layer, where;
+    support::EscapeHatch hatch;
+  };
+
+  bool IsComputed(const LayerKernel& kernel) {
+    bool found = eval_.graph.Find(kernel.layer).has_value();
+    for (const Compute& train : train_) found = found || train.graph.Find(kernel.layer);
+    if (found) return true;
+    return Fail("'" + support::PrintEscapeHatch(kernel.hatch) + "' on " + kernel.where +
+                    ": no value stands for the layer",
+                "annotate another layer, or a let of an l1 file", kernel.hatch.span);
+  }
+
+  // The annotation for the value of a layer in a graph: made of what its own values are made of.
+  // Those, and its parameters, are named after it.
+  static support::EscapeHatch OfLayer(const Graph& graph, const LayerKernel& kernel) {
+    std::vector<bool> inside(graph.size());
+    std::vector<bool> outside(graph.size());
+    inside[*graph.Find(kernel.layer)] = true;
+    for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;) {
+      if (!inside[id]) continue;
+      for (NodeId input : graph.node(id).inputs) {
+        const tensor::Node& node = graph.node(input);
+        if (node.op == Op::kConst) continue;
+        const bool own = node.op != Op::kInput &&
+                         (node.name.empty() || node.name.starts_with(kernel.layer + "_"));
+        (own ? inside : outside)[input] = true;
+      }
+    }
+    std::string names;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (outside[id]) names += (names.empty() ? "" : ", ") + graph.node(id).name;
+    }
+    support::EscapeHatch hatch = kernel.hatch;
+    hatch.args += ", of: [" + names + "]";
+    return hatch;
+  }
+
   // `#[l1::on(NODE)]`: of a data declaration or a field, where it lies; of a model or a layer,
   // where it is computed. A step is one tensor graph, so all of a method's layers lie on one node.
   bool PlaceOn(const std::string& where, const support::EscapeHatch& hatch) {
@@ -188,6 +229,12 @@ class Lowering {
             if (!PlaceOn(where, hatch)) return false;
             continue;
           }
+          const size_t layer = where.find(".infer.");
+          if (hatch.layer == "l0" && hatch.directive == "kernel" && layer != std::string::npos) {
+            kernels_.push_back({where.substr(layer + std::string_view(".infer.").size()), where,
+                                WithAbsolutePath(hatch, options_.folder)});
+            continue;
+          }
           // Dropping it would break its promise.
           return Fail("'" + support::PrintEscapeHatch(hatch) + "' on " + where +
                           " asks for what this lowering cannot do",
@@ -254,6 +301,9 @@ class Lowering {
       for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t, v);
     }
     BuildEvalGraph();
+    for (const LayerKernel& kernel : kernels_) {
+      if (!IsComputed(kernel)) return false;
+    }
     return true;
   }
 
@@ -489,6 +539,14 @@ class Lowering {
 
   // How the work can be shared by so many nodes.
   void MeasureShares(int64_t nodes, StepDemand& demand) const {
+    const int64_t most = std::min<int64_t>(nodes, kMaxSharing);
+    if (!kernels_.empty()) {
+      // A kernel is for the layer as it stands, on a whole batch.
+      for (int64_t parts = 2; parts <= most; ++parts) {
+        demand.why_not_shared[parts] = "a kernel of its own computes " + kernels_[0].where;
+      }
+      return;
+    }
     const auto share = [&](int64_t parts) {
       std::vector<RowShares> all;
       std::string why;
@@ -502,7 +560,6 @@ class Lowering {
       }
       return all;
     };
-    const int64_t most = std::min<int64_t>(nodes, kMaxSharing);
     for (int64_t parts = 2; parts <= most; ++parts) {
       if (!share(parts).empty()) demand.shares.push_back(parts);
     }
@@ -566,6 +623,10 @@ class Lowering {
       computation.windows.push_back({ActorName(model), kWindow});
     }
     computation.messages = compute.messages;
+    for (const LayerKernel& kernel : kernels_) {
+      if (!compute.graph.Find(kernel.layer)) continue;
+      computation.kernels.emplace_back(kernel.layer, OfLayer(compute.graph, kernel));
+    }
     computation.reported = ReportedBy(compute);
     return computation;
   }
@@ -795,6 +856,7 @@ class Lowering {
     Span span;
   };
   std::optional<Pin> data_pin_, model_pin_;
+  std::vector<LayerKernel> kernels_;
   Program program_;
 };
 

@@ -42,6 +42,7 @@ struct LowerOptions {
   // default those that there is a backend for.
   std::vector<std::string> isas = {"x86_64"};
   search::LoweringOptions search;
+  std::string folder;  // that the files of annotations are relative to
 };
 
 // `module` must have passed l2::Verify. What cannot be placed is

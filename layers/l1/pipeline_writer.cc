@@ -104,6 +104,7 @@ void PipelineWriter::AddWhole(const std::string& name, Stage loader,
   }
   for (const Computation& computation : graphs) {
     AddGraph(computation.name, computation.graph, node, computation.windows, travels);
+    program_.graphs.back().kernels = computation.kernels;
     if (travels && !computation.messages.empty()) {
       AddStage(ReturnGradients("return_" + name, computation, memory));
     }

@@ -41,6 +41,8 @@ struct Computation {
   std::vector<std::pair<std::string, std::string>> windows;  // (actor, window) that it reads
   std::vector<std::string> messages;  // "actor.message", sent when it is done
   std::set<std::string> reported;     // outputs that metrics read
+  // Kernels of their own for values of the graph, as in TensorGraph; the graph is whole then.
+  std::vector<std::pair<std::string, support::EscapeHatch>> kernels;
 };
 
 class PipelineWriter {
