@@ -21,7 +21,10 @@ absl::StatusOr<StoredArray> ReadArray(const std::string& path, const ArrayFormat
   absl::StatusOr<std::unique_ptr<ByteStream>> stream = ByteStream::Open(path, reader);
   if (!stream.ok()) return stream.status();
   try {
-    return format.read(**stream, wanted);
+    if (format.read != nullptr) return format.read(**stream, wanted);
+    const absl::StatusOr<ArrayLayout> layout = format.layout(**stream, wanted);
+    if (!layout.ok()) return layout.status();
+    return ReadElements(**stream, *layout);
   } catch (const std::bad_alloc&) {
     return absl::ResourceExhaustedError(path + ": too large for the memory of this machine");
   }

@@ -23,10 +23,10 @@ struct Wanted {
 
 struct ArrayFormat {
   std::string_view name;  // in dataset.json, and the extension of a file
-  // The whole array.
-  absl::StatusOr<StoredArray> (*read)(ByteStream& stream, const Wanted& wanted);
-  // Only what the header says; null where samples are not found without reading all of them.
+  // What the header says; null where samples are not found without reading all of them.
   absl::StatusOr<ArrayLayout> (*layout)(ByteStream& stream, const Wanted& wanted) = nullptr;
+  // The whole array; null where it is the elements that the layout describes.
+  absl::StatusOr<StoredArray> (*read)(ByteStream& stream, const Wanted& wanted) = nullptr;
   bool columns = false;  // takes `column`
 };
 

@@ -5,20 +5,20 @@
 namespace l3c::runtime {
 namespace {
 
-constexpr size_t kAlign = 64;
+constexpr size_t kBlockAlign = 64;
 
 uint64_t Changed(uint64_t head, uint32_t block) { return ((head >> 32) + 1) << 32 | block; }
 
 }  // namespace
 
 void BlockPool::Free::operator()(std::byte* memory) const {
-  ::operator delete[](memory, std::align_val_t{kAlign});
+  ::operator delete[](memory, std::align_val_t{kBlockAlign});
 }
 
 BlockPool::BlockPool(size_t block_bytes, uint32_t blocks)
-    : block_bytes_((block_bytes + kAlign - 1) / kAlign * kAlign),
+    : block_bytes_((block_bytes + kBlockAlign - 1) / kBlockAlign * kBlockAlign),
       memory_(static_cast<std::byte*>(
-          ::operator new[](block_bytes_* blocks, std::align_val_t{kAlign}))),
+          ::operator new[](block_bytes_* blocks, std::align_val_t{kBlockAlign}))),
       next_(new std::atomic<uint32_t>[blocks]) {
   for (uint32_t block = 0; block < blocks; ++block) {
     next_[block].store(block + 1 < blocks ? block + 1 : kNone, std::memory_order_relaxed);

@@ -50,14 +50,8 @@ absl::StatusOr<ArrayLayout> Layout(ByteStream& stream, const Wanted&) {
   return layout;
 }
 
-absl::StatusOr<StoredArray> Read(ByteStream& stream, const Wanted& wanted) {
-  absl::StatusOr<ArrayLayout> layout = Layout(stream, wanted);
-  if (!layout.ok()) return layout.status();
-  return ReadElements(stream, *layout);
-}
-
 }  // namespace
 
-const ArrayFormat kIdxFormat = {.name = "idx", .read = Read, .layout = Layout};
+const ArrayFormat kIdxFormat = {.name = "idx", .layout = Layout};
 
 }  // namespace l3c::runtime

@@ -75,14 +75,8 @@ absl::StatusOr<ArrayLayout> Layout(ByteStream& stream, const Wanted&) {
   return layout;
 }
 
-absl::StatusOr<StoredArray> Read(ByteStream& stream, const Wanted& wanted) {
-  absl::StatusOr<ArrayLayout> layout = Layout(stream, wanted);
-  if (!layout.ok()) return layout.status();
-  return ReadElements(stream, *layout);
-}
-
 }  // namespace
 
-const ArrayFormat kNpyFormat = {.name = "npy", .read = Read, .layout = Layout};
+const ArrayFormat kNpyFormat = {.name = "npy", .layout = Layout};
 
 }  // namespace l3c::runtime

@@ -47,6 +47,6 @@ absl::StatusOr<StoredArray> Read(ByteStream& stream, const Wanted& wanted) {
 
 }  // namespace
 
-const ArrayFormat kRawFormat = {.name = "raw", .read = Read, .layout = Layout};
+const ArrayFormat kRawFormat = {.name = "raw", .layout = Layout, .read = Read};
 
 }  // namespace l3c::runtime

@@ -53,20 +53,6 @@ Condition ConditionOf(CmpOp op) {
   return Condition::kEqual;
 }
 
-bool Holds(CmpOp op, int64_t a, int64_t b) {
-  switch (op) {
-    case CmpOp::kEq:
-      return a == b;
-    case CmpOp::kNe:
-      return a != b;
-    case CmpOp::kLt:
-      return a < b;
-    case CmpOp::kGt:
-      return a > b;
-  }
-  return false;
-}
-
 CmpOp Mirrored(CmpOp op) {
   return op == CmpOp::kLt ? CmpOp::kGt : op == CmpOp::kGt ? CmpOp::kLt : op;
 }

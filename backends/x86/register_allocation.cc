@@ -17,38 +17,6 @@ struct Interval {
 
 }  // namespace
 
-std::vector<Operand> OperandsOf(const ControlInstruction& instruction) {
-  switch (instruction.op) {
-    case ControlOp::kLoad:
-    case ControlOp::kHash:
-    case ControlOp::kBranch:
-    case ControlOp::kQueuePush:
-      return {instruction.a};
-    case ControlOp::kStore:
-    case ControlOp::kArith:
-    case ControlOp::kCmp:
-      return {instruction.a, instruction.b};
-    case ControlOp::kJump:
-    case ControlOp::kQueuePop:
-    case ControlOp::kTerminate:
-      break;
-  }
-  return {};
-}
-
-bool HasResult(const ControlInstruction& instruction) {
-  switch (instruction.op) {
-    case ControlOp::kLoad:
-    case ControlOp::kHash:
-    case ControlOp::kArith:
-    case ControlOp::kCmp:
-    case ControlOp::kQueuePop:
-      return true;
-    default:
-      return false;
-  }
-}
-
 Allocation AllocateRegisters(const l0::ControlUnit& unit, int registers) {
   const size_t blocks = unit.blocks.size();
   Allocation allocation;
@@ -65,7 +33,7 @@ Allocation AllocateRegisters(const l0::ControlUnit& unit, int registers) {
     const auto& instructions = unit.blocks[b].instructions;
     first[b + 1] = first[b] + static_cast<int64_t>(instructions.size());
     for (size_t i = 0; i < instructions.size(); ++i) {
-      if (!HasResult(instructions[i])) continue;
+      if (!HasResult(instructions[i].op)) continue;
       const int64_t at = 2 * (first[b] + static_cast<int64_t>(i)) + 1;
       intervals[instructions[i].result] = {instructions[i].result, at, at};
       home[instructions[i].result] = static_cast<BlockId>(b);
@@ -83,7 +51,7 @@ Allocation AllocateRegisters(const l0::ControlUnit& unit, int registers) {
   std::vector<std::vector<std::pair<BlockId, int64_t>>> reads(unit.registers);
   for (size_t b = 0; b < blocks; ++b) {
     for (size_t i = 0; i < unit.blocks[b].instructions.size(); ++i) {
-      for (const Operand& operand : OperandsOf(unit.blocks[b].instructions[i])) {
+      for (const Operand& operand : Reads(unit.blocks[b].instructions[i])) {
         if (operand.immediate) continue;
         const auto value = static_cast<size_t>(operand.value);
         ++allocation.uses[value];

@@ -25,8 +25,4 @@ struct Allocation {
 
 Allocation AllocateRegisters(const l0::ControlUnit& unit, int registers);
 
-// The operands that an instruction reads.
-std::vector<l0::Operand> OperandsOf(const l0::ControlInstruction& instruction);
-bool HasResult(const l0::ControlInstruction& instruction);
-
 }  // namespace l3c::x86

@@ -104,6 +104,10 @@ struct ControlBlock {
   support::Span span;
 };
 
+bool HasResult(ControlOp op);                                       // writes `result`
+std::vector<Operand> Reads(const ControlInstruction& instruction);  // the operands that it reads
+bool Holds(CmpOp op, int64_t a, int64_t b);
+
 // A descriptor on a queue: low 16 bits the sequence, the rest its argument (a batch number). So
 // that every push can be checked before the run, a descriptor is written either as `@sequence` or
 // as an `or` or `add` of `@sequence` and a `shl` by 16 or more.

@@ -72,20 +72,6 @@ int64_t Arith(ArithOp op, int64_t a, int64_t b) {
   return 0;
 }
 
-bool Compare(CmpOp op, int64_t a, int64_t b) {
-  switch (op) {
-    case CmpOp::kEq:
-      return a == b;
-    case CmpOp::kNe:
-      return a != b;
-    case CmpOp::kLt:
-      return a < b;
-    case CmpOp::kGt:
-      return a > b;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool IsSignals(const Region& region) {
@@ -143,7 +129,7 @@ ControlOutcome RunControl(const ControlUnit& unit, std::span<const RegionBytes> 
         break;
       case ControlOp::kCmp:
         registers[instruction.result] =
-            Compare(instruction.cmp, value(instruction.a), value(instruction.b)) ? 1 : 0;
+            Holds(instruction.cmp, value(instruction.a), value(instruction.b)) ? 1 : 0;
         break;
       case ControlOp::kBranch:
         block = value(instruction.a) != 0 ? instruction.target : instruction.otherwise;

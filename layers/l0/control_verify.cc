@@ -20,33 +20,8 @@ bool IsQueue(const Region& region) {
   return region.access == RegionAccess::kQueue || region.access == RegionAccess::kCompletion;
 }
 
-bool HasResult(ControlOp op) {
-  return op == ControlOp::kLoad || op == ControlOp::kHash || op == ControlOp::kArith ||
-         op == ControlOp::kCmp || op == ControlOp::kQueuePop;
-}
-
 bool EndsBlock(ControlOp op) {
   return op == ControlOp::kBranch || op == ControlOp::kJump || op == ControlOp::kTerminate;
-}
-
-// The operands that an instruction reads.
-std::vector<Operand> Reads(const ControlInstruction& instruction) {
-  switch (instruction.op) {
-    case ControlOp::kLoad:
-    case ControlOp::kHash:
-    case ControlOp::kBranch:
-    case ControlOp::kQueuePush:
-      return {instruction.a};
-    case ControlOp::kStore:
-    case ControlOp::kArith:
-    case ControlOp::kCmp:
-      return {instruction.a, instruction.b};
-    case ControlOp::kJump:
-    case ControlOp::kQueuePop:
-    case ControlOp::kTerminate:
-      break;
-  }
-  return {};
 }
 
 std::vector<BlockId> Successors(const ControlBlock& block) {

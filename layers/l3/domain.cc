@@ -14,7 +14,6 @@ namespace {
 using support::Kind;
 using support::ParserBase;
 
-constexpr int64_t kAnyInteger = std::numeric_limits<int64_t>::min() + 1;
 const std::vector<std::string> kDomainWords = {"tensor", "sequence", "table", "dist", "scalar"};
 
 std::optional<tensor::DType> ExpectDType(ParserBase& parser) {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@
 #include "layers/tensor/dtype.h"
 
 namespace l3c::l3 {
+
+// The least that a parser takes for an extent or a count: the verifier says what is wrong with it.
+inline constexpr int64_t kAnyInteger = std::numeric_limits<int64_t>::min() + 1;
 
 struct Domain {
   enum class Kind : uint8_t { kTensor, kSequence, kTable, kDist, kScalar };

@@ -18,8 +18,6 @@ using support::Kind;
 using support::Name;
 using support::ParserBase;
 
-constexpr int64_t kAnyInteger = std::numeric_limits<int64_t>::min() + 1;
-
 const std::vector<std::string> kDeclarations = {"data", "model", "loss", "goal"};
 const std::vector<std::string> kModelFields = {"in", "out", "properties"};
 const std::vector<std::string> kProperties = {

@@ -86,14 +86,14 @@ TEST_F(DataTest, ReadsIdx) {
   Batches batches(sampler, source_, *data);
   EXPECT_EQ(batches.BatchesPerEpoch(), 2);
   std::vector<float> images(8, -1);
-  batches.Fill(0, 0, reinterpret_cast<std::byte*>(images.data()));
+  EXPECT_TRUE(batches.Fill(0, 0, reinterpret_cast<std::byte*>(images.data())).ok());
   EXPECT_EQ(images, (std::vector<float>{.5f, 1, 1.5f, 2, 2.5f, 3, 3.5f, 4}));
   // The last batch has one row, then zeros; batch 3 is the second of epoch 1, the same again.
   for (int64_t number : {1, 3}) {
-    batches.Fill(number, 0, reinterpret_cast<std::byte*>(images.data()));
+    EXPECT_TRUE(batches.Fill(number, 0, reinterpret_cast<std::byte*>(images.data())).ok());
     EXPECT_EQ(images, (std::vector<float>{4.5f, 5, 5.5f, 6, 0, 0, 0, 0}));
     std::vector<uint8_t> labels(2, 9);
-    batches.Fill(number, 1, reinterpret_cast<std::byte*>(labels.data()));
+    EXPECT_TRUE(batches.Fill(number, 1, reinterpret_cast<std::byte*>(labels.data())).ok());
     EXPECT_EQ(labels, (std::vector<uint8_t>{1, 0}));
     std::vector<float> mask(2, -1);
     batches.FillMask(number, mask);
@@ -283,7 +283,7 @@ TEST_F(DataTest, ShufflesEachEpochAnew) {
     std::vector<int32_t> rows;
     for (int64_t b = 0; b < 4; ++b) {
       std::vector<int32_t> batch(32);
-      batches.Fill(4 * number + b, 0, reinterpret_cast<std::byte*>(batch.data()));
+      EXPECT_TRUE(batches.Fill(4 * number + b, 0, reinterpret_cast<std::byte*>(batch.data())).ok());
       rows.insert(rows.end(), batch.begin(), batch.begin() + batches.Rows(4 * number + b));
     }
     return rows;
@@ -311,7 +311,7 @@ class SamplingTest : public ::testing::Test {
     source_.fields[0].shape = elements == 1 ? tensor::Shape{} : tensor::Shape{elements};
     Batches batches(sampler_, source_, data_);
     std::vector<int32_t> rows(static_cast<size_t>(sampler_.batch * elements));
-    batches.Fill(number, 0, reinterpret_cast<std::byte*>(rows.data()));
+    EXPECT_TRUE(batches.Fill(number, 0, reinterpret_cast<std::byte*>(rows.data())).ok());
     return rows;
   }
 

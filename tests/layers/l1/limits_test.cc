@@ -37,6 +37,14 @@ std::string Errors(const std::string& text) {
   return errors;
 }
 
+TEST(L1LimitsTest, MoreNodesThanASystemMayHave) {
+  const auto node = [](const std::string& i) { return "node n" + i + " { kind: storage }\n"; };
+  const std::string errors = Errors("system crowd {\n" + Repeat(4098, node) + "}\n");
+  EXPECT_NE(errors.find("test.l1:4098:6: error[resource-bound]: a system has at most 4096 nodes"),
+            std::string::npos)
+      << errors;
+}
+
 TEST(L1LimitsTest, AsManyStagesAsAFileHolds) {
   const int many = Many();
   std::string text = kSystem + std::string(kHead);

@@ -25,10 +25,10 @@ Program LowerMnist(const LowerOptions& options) {
   return result.ok() ? result.best() : Program{};
 }
 
-// L3C_UPDATE_GOLDEN=1 writes the file anew; review the difference.
+// L3C_REGENERATE=1 writes the file anew; review the difference.
 void ExpectGolden(const std::string& name, const std::string& text) {
   const std::string path = "tests/layers/l1/golden/" + name;
-  if (std::getenv("L3C_UPDATE_GOLDEN") != nullptr) {
+  if (std::getenv("L3C_REGENERATE") != nullptr) {
     std::ofstream(std::string(L3C_SOURCE_DIR) + "/" + path) << text;
   }
   EXPECT_EQ(text, ReadText(path));
