@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "cost/calibrated.h"
 #include "layers/l0/kernel_schedule.h"
 
