@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/support/escape_hatch.h"
 #include "layers/support/source.h"
 #include "layers/tensor/graph.h"
 
@@ -129,6 +130,8 @@ struct TensorGraph {
   std::vector<std::pair<std::string, std::string>> reads;  // (actor, window)
   std::vector<std::string> args;
   tensor::Graph graph;
+  // #[l0::kernel("FILE")] before a let: what computes its value. Paths are absolute.
+  std::vector<std::pair<std::string, support::EscapeHatch>> kernels;  // (let, annotation)
   Span span;
 };
 

@@ -9,6 +9,7 @@
 #include "layers/l1/graph_part.h"
 #include "layers/l1/naming.h"
 #include "layers/l1/place.h"
+#include "layers/l1/tensor_body.h"
 #include "layers/l1/update_plan.h"
 #include "layers/l2/backward.h"
 #include "layers/l2/expand.h"
@@ -132,8 +133,48 @@ class Lowering {
     return false;
   }
 
-  // `#[l1::on(NODE)]`: of a data declaration or a field, where it lies; of a model or a layer, where
-  // it is computed. A step is one tensor graph, so all of a method's layers lie on one node.
+  // `#[l0::kernel("FILE")]` before a layer.
+  struct LayerKernel {
+    std::string layer, where;
+    support::EscapeHatch hatch;
+  };
+
+  bool IsComputed(const LayerKernel& kernel) {
+    bool found = eval_.graph.Find(kernel.layer).has_value();
+    for (const Compute& train : train_) found = found || train.graph.Find(kernel.layer);
+    if (found) return true;
+    return Fail("'" + support::PrintEscapeHatch(kernel.hatch) + "' on " + kernel.where +
+                    ": no value stands for the layer",
+                "annotate another layer, or a let of an l1 file", kernel.hatch.span);
+  }
+
+  // The annotation for the value of a layer in a graph: made of what its own values are made of.
+  // Those, and its parameters, are named after it.
+  static support::EscapeHatch OfLayer(const Graph& graph, const LayerKernel& kernel) {
+    std::vector<bool> inside(graph.size());
+    std::vector<bool> outside(graph.size());
+    inside[*graph.Find(kernel.layer)] = true;
+    for (NodeId id = static_cast<NodeId>(graph.size()); id-- > 0;) {
+      if (!inside[id]) continue;
+      for (NodeId input : graph.node(id).inputs) {
+        const tensor::Node& node = graph.node(input);
+        if (node.op == Op::kConst) continue;
+        const bool own = node.op != Op::kInput &&
+                         (node.name.empty() || node.name.starts_with(kernel.layer + "_"));
+        (own ? inside : outside)[input] = true;
+      }
+    }
+    std::string names;
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (outside[id]) names += (names.empty() ? "" : ", ") + graph.node(id).name;
+    }
+    support::EscapeHatch hatch = kernel.hatch;
+    hatch.args += ", of: [" + names + "]";
+    return hatch;
+  }
+
+  // `#[l1::on(NODE)]`: of a data declaration or a field, where it lies; of a model or a layer,
+  // where it is computed. A step is one tensor graph, so all of a method's layers lie on one node.
   bool PlaceOn(const std::string& where, const support::EscapeHatch& hatch) {
     const std::string what = "'" + support::PrintEscapeHatch(hatch) + "' on " + where;
     const bool data = module_.spec.FindData(where.substr(0, where.find('.'))) != nullptr;
@@ -209,6 +250,12 @@ class Lowering {
             if (!PlaceOn(where, hatch)) return false;
             continue;
           }
+          const size_t layer = where.find(".infer.");
+          if (hatch.layer == "l0" && hatch.directive == "kernel" && layer != std::string::npos) {
+            kernels_.push_back({where.substr(layer + std::string_view(".infer.").size()), where,
+                                WithAbsolutePath(hatch, options_.folder)});
+            continue;
+          }
           // Dropping it would break its promise.
           return Fail("'" + support::PrintEscapeHatch(hatch) + "' on " + where +
                           " asks for what this lowering cannot do",
@@ -275,6 +322,9 @@ class Lowering {
       for (size_t t = 0; t < forward_.turns.size(); ++t) BuildTrainGraph(t, v);
     }
     BuildEvalGraph();
+    for (const LayerKernel& kernel : kernels_) {
+      if (!IsComputed(kernel)) return false;
+    }
     return true;
   }
 
@@ -770,6 +820,11 @@ class Lowering {
       tensor_graph.args.push_back(forward_.graph.node(arg).name);
     }
     tensor_graph.graph = compute.graph;
+    for (const LayerKernel& kernel : kernels_) {
+      if (compute.graph.Find(kernel.layer)) {
+        tensor_graph.kernels.emplace_back(kernel.layer, OfLayer(compute.graph, kernel));
+      }
+    }
     program_.graphs.push_back(std::move(tensor_graph));
   }
 
@@ -846,6 +901,7 @@ class Lowering {
     Span span;
   };
   std::optional<Pin> data_pin_, model_pin_;
+  std::vector<LayerKernel> kernels_;
   Program program_;
 };
 

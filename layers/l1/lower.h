@@ -41,6 +41,7 @@ struct LowerOptions {
   // Instruction sets that there is a backend for; other compute nodes are not considered.
   std::vector<std::string> isas = {"x86_64"};
   search::LoweringOptions search;
+  std::string folder;  // that the files of annotations are relative to
 };
 
 // `module` must have passed l2::Verify. What cannot be placed is

@@ -170,7 +170,7 @@ class ProgramPrinter {
       out_.Line();
       List("on " + handler.message + "(", GraphArgs(handler.graph, handler.args), ") {",
            After::kDeeper);
-      Lets(handler.graph);
+      Lets(handler.graph, {});
       for (const tensor::Output& output : handler.graph.outputs()) {
         out_.Line(output.name + " = " + Operand(handler.graph, output.node));
       }
@@ -286,7 +286,7 @@ class ProgramPrinter {
       Broken("fn compute(", args);
       List(") -> (", outputs, ") {", After::kDeeper);
     }
-    Lets(graph.graph);
+    Lets(graph.graph, graph.kernels);
     List("return (", values, ")");
     out_.Close("}");
     out_.Close("}");
@@ -302,10 +302,14 @@ class ProgramPrinter {
     return texts;
   }
 
-  void Lets(const tensor::Graph& graph) {
+  void Lets(const tensor::Graph& graph,
+            const std::vector<std::pair<std::string, support::EscapeHatch>>& kernels) {
     for (NodeId id = 0; id < graph.size(); ++id) {
       const tensor::Node& node = graph.node(id);
       if (node.op == tensor::Op::kInput || node.name.empty()) continue;
+      for (const auto& [let, hatch] : kernels) {
+        if (let == node.name) out_.Line(support::PrintEscapeHatch(hatch));
+      }
       out_.Line("let " + node.name + " = " + Value(graph, id));
     }
   }

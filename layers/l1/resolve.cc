@@ -171,7 +171,7 @@ void ProgramParser::BuildGraphs() {
     }
     if (!ok) continue;
     TensorBody body(source(), diagnostics(), raw.body, graph.graph);
-    body.ParseCompute(raw.outputs);
+    body.ParseCompute(raw.outputs, graph.kernels);
     DropUnusedState(graph.graph, graph.args);
   }
 }

@@ -1,6 +1,8 @@
 #include "layers/l1/tensor_body.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "layers/support/lexer.h"
@@ -35,13 +37,16 @@ TensorBody::TensorBody(const support::SourceFile& source, support::Diagnostics& 
   }
 }
 
-void TensorBody::ParseCompute(const std::vector<Name>& outputs) {
+void TensorBody::ParseCompute(const std::vector<Name>& outputs,
+                              std::vector<std::pair<std::string, support::EscapeHatch>>& kernels) {
   bool returned = false;
   while (!AtEnd()) {
     bool ok = false;
     const uint32_t at = Here();
     if (AtWord("let")) {
       ok = ParseLet();
+    } else if (support::AtEscapeHatch(*this)) {
+      ok = ParseKernelOfLet(kernels);
     } else if (AtWord("return")) {
       if (returned) Error(Peek().span, "a tensor graph returns once");
       returned = true;
@@ -53,6 +58,38 @@ void TensorBody::ParseCompute(const std::vector<Name>& outputs) {
     if (!ok) SkipToField(0, at);
   }
   if (!returned && !stopped()) ErrorExpected("'return'");
+}
+
+// The annotation and the let behind it.
+bool TensorBody::ParseKernelOfLet(
+    std::vector<std::pair<std::string, support::EscapeHatch>>& kernels) {
+  auto hatch = support::ParseEscapeHatch(*this, "l1");
+  if (!hatch) return false;
+  if (!AtWord("let")) {
+    ErrorExpected("'let' after an annotation");
+    return false;
+  }
+  const std::string name(Peek(1).text);
+  if (!ParseLet()) return false;
+  if (graph_.node(*graph_.Find(name)).inputs.empty()) {
+    Error(hatch->span, "'" + name + "' is made of nothing, so no kernel computes it",
+          Kind::kSafety);
+    return false;
+  }
+  *hatch = WithAbsolutePath(*std::move(hatch),
+                            std::filesystem::path(source().name()).parent_path().string());
+  kernels.emplace_back(name, *std::move(hatch));
+  return true;
+}
+
+support::EscapeHatch WithAbsolutePath(support::EscapeHatch hatch, const std::string& folder) {
+  const size_t end = hatch.args.starts_with('"') ? hatch.args.find('"', 1) : std::string::npos;
+  if (end == std::string::npos) return hatch;
+  std::error_code unknown;
+  const std::filesystem::path path = std::filesystem::path(folder) / hatch.args.substr(1, end - 1);
+  const std::filesystem::path absolute = std::filesystem::absolute(path, unknown);
+  if (!unknown) hatch.args.replace(1, end - 1, absolute.lexically_normal().string());
+  return hatch;
 }
 
 void TensorBody::ParseHandler(const Actor& actor) {

@@ -11,9 +11,11 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "layers/l1/ir.h"
+#include "layers/support/escape_hatch.h"
 #include "layers/support/parser.h"
 #include "layers/tensor/graph.h"
 #include "layers/tensor/text.h"
@@ -27,13 +29,15 @@ class TensorBody : public support::ParserBase {
              tensor::Graph& graph);
 
   // Reports what is wrong and goes on with the next statement where it can.
-  void ParseCompute(const std::vector<support::Name>& outputs);
+  void ParseCompute(const std::vector<support::Name>& outputs,
+                    std::vector<std::pair<std::string, support::EscapeHatch>>& kernels);
   void ParseHandler(const Actor& actor);
   // One expression, to its end.
   std::optional<tensor::NodeId> ParseValue();
 
  private:
   bool ParseLet();
+  bool ParseKernelOfLet(std::vector<std::pair<std::string, support::EscapeHatch>>& kernels);
   bool ParseReturn(const std::vector<support::Name>& outputs);
   bool ParseAssignment(const Actor& actor);
   // `name` goes to the node of the outermost application.
@@ -50,6 +54,9 @@ class TensorBody : public support::ParserBase {
   std::string binding_;           // the name of the let at hand
   std::map<std::string, Span> assigned_;
 };
+
+// The annotation with the file that its arguments begin with, if any, as an absolute path.
+support::EscapeHatch WithAbsolutePath(support::EscapeHatch hatch, const std::string& folder);
 
 // Spellings of the dtypes, for "did you mean".
 std::vector<std::string> DTypeNames();

@@ -92,6 +92,13 @@ class Cache(L3cTest):
         self.assertGreater(remade, 0)
         self.assertEqual(self.run_json(changed, "--synthetic", "--no-cache", "-o", self.dir / "changed-off")
                          ["weights_sha256"], bits)
+        # Another weight of a loss term: the forward pass and what is no gradient stay.
+        self.assertIn("weight: 1.0", PHASES.read_text())
+        weighed = self.write("weighed.l2", PHASES.read_text().replace("weight: 1.0", "weight: 2.0"))
+        _, reused, remade = self.kernels("weighed", weighed)
+        self.assertEqual(made, reused + remade)
+        self.assertGreater(reused, remade)
+        self.assertGreater(remade, 0)
         for entry in self.entries():
             data = bytearray(entry.read_bytes())
             data[len(data) // 2] ^= 1

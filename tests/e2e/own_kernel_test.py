@@ -1,13 +1,18 @@
 """Kernels of one's own (#[l0::kernel]): LLVM's IR and shared objects in place of a kernel's UOps."""
 
 import os
+import random
+import re
 import shutil
+import struct
 import subprocess
 import unittest
 
-from harness import ROOT, L3cTest
+from harness import ROOT, L3cTest, idx
 
 PLAN = ROOT / "tests/layers/l0/plan/linear.l0"
+HAND = ROOT / "tests/layers/l1/programs/hand.l1"
+DFA = ROOT / "examples/methods/dfa.l2"
 SIGNATURE = "(in f32 [8], in f32 [8], in f32 [8], out f32 [8])"
 
 # e = (p - y) · m, block by block: the UOps of kernel `error` in linear.l0.
@@ -74,14 +79,17 @@ class OwnKernels(L3cTest):
         text = PLAN.read_text().replace("\nkernel error(", f"\n{annotation}\nkernel error(")
         return self.write(name, text)
 
+    def compiled(self, name, text):
+        source = self.write("kernel.c", text)
+        compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-o",
+                        self.dir / name, source, "-lm"], check=True)
+        return self.dir / name
+
     def shared_object(self, name="fast.so", body=BODY, how_near="exact", signature=SIGNATURE,
                       symbol="error"):
         text = C.replace("NAME", symbol).replace("CLASS", how_near).replace("SIGNATURE", signature)
-        source = self.write("kernel.c", text.replace("BODY", body))
-        compiler = os.environ.get("CC") or shutil.which("cc") or "gcc"
-        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-ffp-contract=off", "-o",
-                        self.dir / name, source], check=True)
-        return self.dir / name
+        return self.compiled(name, text.replace("BODY", body))
 
     def weights(self, plan, *args):
         return self.run_json(plan, "--synthetic", *args)["weights_sha256"]
@@ -153,6 +161,93 @@ class OwnKernels(L3cTest):
         self.refused(plan, "more than 1e-5 beside it")
         self.shared_object(body="e[i] = (p[i] - y[i]) * m[i] * 1.000001f;", how_near="reassoc")
         self.l3c("check", plan)
+
+    # (a - b) · m over rows, as it stands in hand.l1.
+    GAP = """\
+    #include <stdint.h>
+    const char GAP_signature[] = "(in f32 [8, 1], in f32 [8, 1], out f32 [8, 1]) exact";
+    void GAP(void* const* buffers, int64_t first, int64_t last) {
+      const float *a = buffers[0], *m = buffers[1];
+      float* gap = buffers[2];
+      for (int64_t i = 0; i < 8; ++i) gap[i] = a[i] * m[i] FACTOR;
+    }
+    """
+
+    def test_a_let_of_l1(self):
+        rows = random.Random(5)
+        rows = [[rows.randrange(256) for _ in range(6)] for _ in range(50)]
+        self.write("dots/train.x.idx", idx([v for row in rows for v in row], (50, 6)))
+        self.write("dots/train.y.raw", struct.pack("<50f", *[sum(row) / 600 - 0.5 for row in rows]))
+        data = ("--data", f"dots={self.dir / 'dots'}")
+        text = HAND.read_text()
+        plain = self.run_json(HAND, *data)
+        self.compiled("gap.so", self.GAP.replace("GAP", "gap").replace("FACTOR", ""))
+        annotated = text.replace("let gap =", '#[l0::kernel("gap.so")]\n        let gap =')
+        self.assertNotEqual(text, annotated)
+        program = self.write("own.l1", annotated)
+        own = self.run_json(program, *data)
+        self.assertLess(abs(own["loss"] - plain["loss"]), 1e-5 * plain["loss"])
+        self.assertEqual(plain["steps"], own["steps"])
+        # Nothing is fused with it, and it is what runs.
+        self.l3c("lower", program, "--to", "l0", "-o", self.dir / "own.l0")
+        plan = (self.dir / "own.l0").read_text()
+        self.assertRegex(plan, r"\ncode \w+_gap : object gap at ")
+        self.assertRegex(plan, r"kernel \w+_gap\(\w+: in f32 \[8, 1\], \w+: in f32 \[8, 1\], gap: out")
+        self.assertEqual(own["weights_sha256"], self.run_json(self.dir / "own.l0", *data)["weights_sha256"])
+        # The text of L1 comes back with the annotation.
+        self.l3c("lower", program, "--to", "l1", "-o", self.dir / "again.l1")
+        printed = (self.dir / "again.l1").read_text()
+        self.assertIn(f'#[l0::kernel("{self.dir / "gap.so"}")]', printed)
+        self.l3c("lower", self.dir / "again.l1", "--to", "l1", "-o", self.dir / "twice.l1")
+        self.assertEqual(printed, (self.dir / "twice.l1").read_text())
+
+        def refused(text, words):
+            err = self.l3c("lower", self.write("own.l1", text), "--to", "l0", code=1).err
+            self.assertIn(words, err)
+            self.assertRegex(err, r"own\.l1:\d+:\d+: error\[")
+            self.assertIn("#[l0::kernel", err)
+
+        self.compiled("gap.so", self.GAP.replace("GAP", "gap").replace("FACTOR", "* 2"))
+        refused(annotated, "another 'gap' than the UOps")
+        refused(annotated.replace("gap.so", "none.so"), "cannot read")
+        refused(text.replace("let rows =", '#[l0::kernel("gap.so")]\n        let rows ='), "has no function 'rows'")
+        refused(text.replace("let out =", '#[l0::on("gap.so")]\n        let out ='),
+                "is no directive of l0")
+
+    def test_a_layer_of_l2(self):
+        text = DFA.read_text()
+        self.assertEqual(2, text.count("tanh,"))
+        annotated = text.replace("linear(64, 48), tanh,", 'linear(64, 48), #[l0::kernel("tanh.so", f)] tanh,')
+        self.assertNotEqual(text, annotated)
+        program = self.write("own.l2", annotated)
+        source = """\
+        #include <math.h>
+        #include <stdint.h>
+        const char f_signature[] = "SIGNATURE reassoc";
+        void f(void* const* buffers, int64_t first, int64_t last) {
+          const float* x = buffers[0];
+          float* y = buffers[1];
+          for (int64_t i = 0; i < COUNT; ++i) y[i] = tanhf(x[i]);
+        }
+        """
+        self.compiled("tanh.so", source.replace("COUNT", "0"))
+        options = ("--synthetic", "--steps", 20)
+        err = self.l3c("run", program, *options, code=1).err
+        signature, rows, width = re.search(r"is declared '(\(in f32 \[(\d+), (\d+)\].*?\))'", err).groups()
+        count = str(int(rows) * int(width))
+        self.compiled("tanh.so", source.replace("COUNT", count).replace("SIGNATURE", signature))
+        plain = self.run_json(DFA, *options)
+        own = self.run_json(program, *options)
+        self.assertLess(abs(own["train_loss"] - plain["train_loss"]), 1e-3 * abs(plain["train_loss"]))
+        self.l3c("lower", program, "--to", "l1", "-o", self.dir / "own.l1", *options[:1])
+        self.assertIn(f'#[l0::kernel("{self.dir / "tanh.so"}", f, of: [linear1])]',
+                      (self.dir / "own.l1").read_text())
+        self.compiled("tanh.so", source.replace("COUNT", "1").replace("SIGNATURE", signature))
+        err = self.l3c("run", program, *options, code=1).err
+        self.assertIn("another 'tanh1' than the UOps", err)
+        missing = annotated.replace("tanh.so", "none.so")
+        err = self.l3c("run", self.write("own.l2", missing), *options, code=1).err
+        self.assertIn("cannot read", err)
 
     def test_what_does_not_load_is_refused(self):
         self.refused(self.plan('#[l0::kernel("none.so")]'), "cannot read")

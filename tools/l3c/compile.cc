@@ -333,6 +333,7 @@ bool Compilation::LowerMethod() {
   lowering.steps = options_.steps;
   lowering.seed = options_.seed;
   lowering.search = SearchOptions(options_, rules_);
+  lowering.folder = fs::path(options_.file).parent_path().string();
   if (!FindSystem(lowering.system) || !FindData(lowering.data)) return false;
   search::LoweringResult<l1::Program> result = l1::Lower(*l2_, lowering);
   explanations_.push_back(std::move(result.explanation));
@@ -362,6 +363,8 @@ bool Compilation::LowerPlacement() {
   explanations_.push_back(std::move(result.explanation));
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
+  // Here, where errors still point at what the user wrote.
+  if (!CodeIsSound(result.best(), options_.engine, diagnostics_)) return Succeeds(false);
   return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();
 }
 

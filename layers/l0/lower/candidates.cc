@@ -98,7 +98,7 @@ class Analyser {
     failed_ = false;
     full_ = false;
     FindDependents(anchor);
-    if (StartScatter(kind, roots.front())) return;
+    if (StartScatter(kind, roots.front()) || StartOwn(kind, roots)) return;
     const Shape& shape = table_.values[roots.front()].shape;
     const IndexMap map = NewAxes(-1, shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
@@ -124,6 +124,39 @@ class Analyser {
     at.dims.assign(map.dims.begin(), map.dims.begin() + static_cast<long>(rank));
     Push({0, d.inputs[0], std::move(at)});
     Push({0, d.inputs[1], map});
+    return true;
+  }
+
+  // A kernel of the user's loads its operands and stores its value, and does nothing else.
+  bool StartOwn(KernelKind kind, const std::vector<ValueId>& roots) {
+    if (std::none_of(roots.begin(), roots.end(),
+                     [&](ValueId root) { return table_.values[root].own >= 0; })) {
+      return false;
+    }
+    if (kind != KernelKind::kLoop) {
+      failed_ = true;
+      return true;
+    }
+    const ValueId root = roots.front();
+    const auto add = [&](ValueId value) -> Entry& {
+      candidate_.index_[{0, value}] = static_cast<uint32_t>(candidate_.entries.size());
+      Entry& entry = candidate_.entries.emplace_back();
+      entry.value = value;
+      return entry;
+    };
+    const IndexMap map = NewAxes(-1, table_.values[root].shape);
+    candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
+    Entry& entry = add(root);
+    entry.maps = {map};
+    entry.axes = AxesOfMap(map);
+    entry.inlines = {{0, -1}};
+    for (ValueId operand : table_.values[root].definitions.front().inputs) {
+      if (candidate_.Find(0, operand) != nullptr) continue;
+      Entry& loaded = add(operand);
+      loaded.maps.emplace_back().dims.resize(table_.values[operand].shape.size());
+      loaded.readable = Readable(operand);
+      loaded.cut = true;
+    }
     return true;
   }
 

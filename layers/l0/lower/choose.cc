@@ -218,6 +218,13 @@ class Chooser {
       return false;
     }
     std::set<ValueId> kept;
+    for (ValueId v = 0; v < static_cast<ValueId>(result_.table.values.size()); ++v) {
+      if (result_.table.values[v].own < 0) continue;
+      kept.insert(v);
+      for (ValueId operand : result_.table.values[v].definitions.front().inputs) {
+        if (result_.table.values[operand].input < 0) kept.insert(operand);
+      }
+    }
     while (true) {
       cheap_ = AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
                                 [this](const char* relation, std::initializer_list<int64_t> args) {
@@ -276,6 +283,8 @@ class Chooser {
     const auto in = [&](size_t i) { return static_cast<int64_t>(definition.inputs[i]); };
     switch (definition.op) {
       case Op::kInput:
+        if (result_.table.values[v].own < 0) return;
+        break;
       case Op::kMatmul:
         return;
       case Op::kRandom:

@@ -73,6 +73,7 @@ class Builder {
         extents_(kernel_.extents) {}
 
   BuiltKernel Build() {
+    if (table_.values[kernel_.roots.front()].own >= 0) return BuildOwn();
     Kernel& out = built_.kernel;
     std::vector<std::pair<UopId, ChosenStore>> stores;
     for (const ChosenStore& store : chosen_.stores) {
@@ -114,6 +115,19 @@ class Builder {
   }
 
  private:
+  // The user's, bound to its operands and its value.
+  BuiltKernel BuildOwn() {
+    const ValueId root = kernel_.roots.front();
+    const Value& value = table_.values[root];
+    built_.own = value.own;
+    built_.kernel = step_.own[static_cast<size_t>(value.own)].kernel;
+    for (ValueId operand : value.definitions.front().inputs) {
+      built_.bindings.push_back(BindingOf(chosen_.sources.at({0, operand}).storage));
+    }
+    built_.bindings.emplace_back().storage = {root, static_cast<int32_t>(chosen_.candidate)};
+    return std::move(built_);
+  }
+
   UopId Append(Uop uop) {
     // The same operation on the same operands is one value.
     for (UopId id = 0; id < built_.kernel.uops.size(); ++id) {
@@ -556,7 +570,7 @@ void MergePair(Kernel& kernel, AxisId a, AxisId b) {
 BuiltKernel BuildKernel(const Step& step, const ValueTable& table, const CandidateSet& candidates,
                         const Selection& selection, const ChosenKernel& chosen) {
   BuiltKernel built = Builder(step, table, candidates, selection, chosen).Build();
-  MergeAxes(built.kernel);
+  if (built.own < 0) MergeAxes(built.kernel);
   return built;
 }
 

@@ -21,6 +21,7 @@ struct BuiltKernel {
   Kernel kernel;                  // unscheduled: all axes are loops or reductions
   std::vector<Binding> bindings;  // in parameter order
   std::string form;               // anchored: the schedule that the choice counted on
+  int32_t own = -1;               // index into Step::own: the user's kernel, as it is
 };
 
 // The name is not unique yet.

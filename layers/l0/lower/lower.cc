@@ -9,6 +9,7 @@
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/lower/arena.h"
 #include "layers/l0/lower/memory_bound.h"
+#include "layers/l0/lower/own_kernel_make.h"
 #include "layers/l0/lower/step.h"
 #include "layers/l0/lower/step_cache.h"
 #include "layers/l0/lower/step_plan.h"
@@ -269,6 +270,18 @@ class Assembler {
     return it->second;
   }
 
+  // The user's are told apart by their code.
+  KernelId AddOwn(const OwnKernel& own, const std::string& pipeline) {
+    const auto id = static_cast<KernelId>(plan_->kernels.size());
+    plan_->kernels.push_back(own.kernel);
+    plan_->kernels.back().name = Unique(pipeline + "_" + own.name);
+    if (own.code) {
+      plan_->code.push_back(*own.code);
+      plan_->code.back().kernel = id;
+    }
+    return id;
+  }
+
   SequenceId AddSequence(std::string name, StreamId stream, std::vector<Command> commands) {
     plan_->sequences.push_back({Unique(std::move(name)), stream, std::move(commands), {}});
     return static_cast<SequenceId>(plan_->sequences.size() - 1);
@@ -287,7 +300,9 @@ class Assembler {
     const SamplerId sampler = AddSampler(step);
     std::vector<KernelId> kernels;
     for (const Launch& launch : lowered.plan.launches) {
-      kernels.push_back(AddKernel(launch.kernel, step.name));
+      kernels.push_back(launch.own < 0
+                            ? AddKernel(launch.kernel, step.name)
+                            : AddOwn(step.own[static_cast<size_t>(launch.own)], step.name));
     }
     std::map<Storage, BufferId> arena;
     // Positions are those of the commands; all slots run the same list.
@@ -701,6 +716,11 @@ class Lowering {
         choose.numerics = options_.numerics;
         for (const search::AddedRules& added : options_.search.rules) {
           if (added.lowering == "l1->l0") choose.added.push_back({added.file, added.text});
+        }
+        for (OwnKernel& own : step->own) {
+          if (!MakeOwnKernel(own, costs_, options_.rules, choose, diagnostics_)) {
+            return Fail("'" + own.name + "' has no kernel of its own", "", attempt);
+          }
         }
         std::string rule_error;
         std::optional<PlannedStep> planned = PlanOrReuse(

@@ -1,5 +1,6 @@
 #include "layers/l0/lower/step.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -75,6 +76,10 @@ class Merger {
     step_.graph = tensor::ExpandDerived(merged_, ids);
     for (StepInput& input : step_.inputs) input.node = ids[input.node];
     for (StepOutput& output : step_.outputs) output.node = ids[output.node];
+    for (OwnKernel& own : step_.own) {
+      own.node = ids[own.node];
+      for (NodeId& operand : own.operands) operand = ids[operand];
+    }
     return std::move(step_);
   }
 
@@ -301,8 +306,11 @@ class Merger {
     return std::nullopt;
   }
 
+  using Kernels = std::vector<std::pair<std::string, support::EscapeHatch>>;
+
   // Appends the nodes of `graph` but its inputs, whose values `values` already holds.
-  void Inline(const Graph& graph, const std::string& prefix, std::vector<NodeId>& values) {
+  bool Inline(const Graph& graph, const std::string& prefix, std::vector<NodeId>& values,
+              const Kernels& kernels = {}) {
     for (NodeId id = 0; id < graph.size(); ++id) {
       const tensor::Node& node = graph.node(id);
       if (node.op == tensor::Op::kInput) continue;
@@ -311,8 +319,93 @@ class Merger {
       std::string name = node.name;
       if (!name.empty() && merged_.Find(name)) name = prefix + "." + name;
       if (!name.empty() && merged_.Find(name)) name.clear();
+      const auto own = std::find_if(kernels.begin(), kernels.end(),
+                                    [&](const auto& k) { return k.first == node.name; });
+      if (own != kernels.end()) {
+        if (!Own(graph, id, values, own->second, values[id])) return false;
+        continue;
+      }
       values[id] = merged_.Add(node.op, std::move(inputs), node.attr, name, node.span);
     }
+    return true;
+  }
+
+  // A value of a kernel of the user's: an input, with what it means beside it.
+  bool Own(const Graph& graph, NodeId id, const std::vector<NodeId>& values,
+           const support::EscapeHatch& hatch, NodeId& value) {
+    const tensor::Node& node = graph.node(id);
+    const auto refuse = [&](const std::string& why, const std::string& fix) {
+      diagnostics_.Error(Kind::kSafety, hatch.span, "'" + node.name + "' " + why).Fix(fix);
+      return false;
+    };
+    OwnKernel own;
+    own.name = node.name;
+    own.hatch = hatch;
+    // From what: the operands of its op, or the values that `of: [a, b]` names.
+    std::vector<NodeId> from = node.inputs;
+    if (const auto names = TakeOf(own.hatch.args)) {
+      from.clear();
+      for (const std::string& name : *names) {
+        const auto found = graph.Find(name);
+        if (!found || *found >= id) return refuse("is not made of '" + name + "'", "see its let");
+        from.push_back(*found);
+      }
+    }
+    std::map<NodeId, NodeId> meaning;  // of nodes of `graph`
+    for (NodeId operand : from) {
+      const tensor::Node& of = graph.node(operand);
+      if (of.op == tensor::Op::kConst) continue;
+      const NodeId merged = values[operand];
+      const auto known = std::find(own.operands.begin(), own.operands.end(), merged);
+      const auto at = static_cast<size_t>(known - own.operands.begin());
+      if (known == own.operands.end()) {
+        own.operands.push_back(merged);
+        own.meaning.AddInput(of.name, of.dtype, of.shape, of.span);
+      }
+      meaning[operand] = own.meaning.inputs()[at];
+    }
+    if (own.operands.empty() || own.operands.size() > OwnKernel::kMaxOperands) {
+      return refuse("is made of " + std::to_string(own.operands.size()) + " values",
+                    "a kernel of one's own takes one to three");
+    }
+    std::vector<bool> needed(id + 1);
+    needed[id] = true;
+    for (NodeId n = id + 1; n-- > 0;) {
+      if (!needed[n] || meaning.contains(n)) continue;
+      for (NodeId input : graph.node(n).inputs) needed[input] = true;
+    }
+    for (NodeId n = 0; n <= id; ++n) {
+      if (!needed[n] || meaning.contains(n)) continue;
+      const tensor::Node& part = graph.node(n);
+      if (part.op == tensor::Op::kInput) {
+        return refuse("is made of '" + part.name + "' as well", "name it: of: [" + part.name + "]");
+      }
+      std::vector<NodeId> inputs;
+      for (NodeId input : part.inputs) inputs.push_back(meaning.at(input));
+      meaning[n] = own.meaning.Add(part.op, inputs, part.attr, part.name, part.span);
+    }
+    own.meaning.AddOutput(node.name, meaning.at(id));
+    value = merged_.AddInput(InputName(node.name), node.dtype, node.shape, node.span);
+    own.node = value;
+    step_.own.push_back(std::move(own));
+    return true;
+  }
+
+  // Takes `, of: [a, b]` from the end of an annotation's arguments; nothing where there is none.
+  static std::optional<std::vector<std::string>> TakeOf(std::string& args) {
+    constexpr std::string_view kOf = ", of: [";
+    const size_t at = args.rfind(kOf);
+    if (at == std::string::npos || !args.ends_with(']')) return std::nullopt;
+    std::vector<std::string> names(1);
+    for (const char c : args.substr(at + kOf.size(), args.size() - 1 - at - kOf.size())) {
+      if (c == ',') {
+        names.emplace_back();
+      } else if (c != ' ') {
+        names.back() += c;
+      }
+    }
+    args.resize(at);
+    return names;
   }
 
   NodeId State(uint32_t state, const l1::StateField& field) {
@@ -350,7 +443,7 @@ class Merger {
         return false;
       }
     }
-    Inline(graph.graph, graph.name, values);
+    if (!Inline(graph.graph, graph.name, values, graph.kernels)) return false;
     outputs_.clear();
     outputs_guard_ = given->guard;
     for (const tensor::Output& output : graph.graph.outputs()) {

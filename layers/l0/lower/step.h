@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "layers/l0/lower/own_kernel.h"
 #include "layers/l1/ir.h"
 #include "layers/support/diagnostics.h"
 #include "layers/tensor/graph.h"
@@ -46,7 +47,8 @@ struct Step {
   tensor::Graph graph;  // primitives only
   std::vector<StepInput> inputs;
   std::vector<StepOutput> outputs;
-  l1::Sampling sampling;  // of the stage that feeds it
+  std::vector<OwnKernel> own;  // their nodes are inputs of the graph that are not in `inputs`
+  l1::Sampling sampling;       // of the stage that feeds it
 };
 
 // `reports`: outputs of the pipeline's graphs that metrics read, as (graph, output).

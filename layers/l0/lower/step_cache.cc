@@ -80,8 +80,9 @@ void Fields(Archive& archive, StepOutput& o) {
 }
 // Whoever adds a member writes it here as well.
 static_assert(sizeof(Storage) == 12 && sizeof(Binding) == 16 && sizeof(ChosenCopy) == 16);
-static_assert(sizeof(Launch) ==
-              sizeof(Kernel) + sizeof(std::vector<Binding>) + sizeof(std::string) + sizeof(double));
+static_assert(sizeof(Launch) == sizeof(Kernel) + sizeof(std::vector<Binding>) +
+                                    sizeof(std::string) + sizeof(double) +
+                                    8);  // `own`: steps that have any are not kept
 // The packing is forced, if at all, when the plan is there.
 static_assert(sizeof(StepPlan) == 3 * sizeof(std::vector<int>) + 2 * sizeof(double));
 
@@ -101,7 +102,7 @@ std::optional<Kernel> ReadKernel(std::string text) {
 std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSources& rules,
                     const ChooseOptions& options) {
   const std::string figures = costs.figures();
-  if (figures.empty() || !options.added.empty()) return "";
+  if (figures.empty() || !options.added.empty() || !step.own.empty()) return "";
   support::BinaryWriter key;
   key(step.name, step.inputs, step.outputs, step.graph.size());
   for (const tensor::Node& node : step.graph.nodes()) {

@@ -19,8 +19,8 @@ struct PlannedStep {
   search::Explanation explanation;  // of this step alone
 };
 
-// All that the plan of a step depends on; "" where that cannot be told, or where rules of the
-// user's have to be traced.
+// All that the plan of a step depends on; "" where that cannot be told, where rules of the
+// user's have to be traced, or where kernels come from files of the user's.
 std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSources& rules,
                     const ChooseOptions& options);
 

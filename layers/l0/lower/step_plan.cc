@@ -49,6 +49,13 @@ class StepPlanner {
  private:
   bool ScheduleKernel(size_t i, Launch& launch) {
     const BuiltKernel& built = built_[i];
+    if (built.own >= 0) {
+      launch.own = built.own;
+      launch.kernel = built.kernel;
+      const Schedule schedule = CandidateSchedules(built.kernel, costs_.target()).front();
+      launch.seconds = costs_.KernelSeconds(built.kernel, schedule) + costs_.LaunchSeconds(1);
+      return true;
+    }
     const std::vector<Schedule> schedules = CandidateSchedules(built.kernel, costs_.target());
     std::vector<double> seconds;
     for (const Schedule& s : schedules) seconds.push_back(costs_.KernelSeconds(built.kernel, s));

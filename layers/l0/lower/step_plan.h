@@ -16,6 +16,7 @@ struct Launch {
   std::vector<Binding> bindings;  // in parameter order
   std::string id;                 // as in decision ids
   double seconds = 0;             // by the cost model
+  int32_t own = -1;               // index into Step::own
 };
 
 struct StepPlan {

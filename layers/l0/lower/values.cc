@@ -65,6 +65,9 @@ class Decoder {
       : step_(step), graph_(graph), classes_(classes) {}
 
   ValueTable Decode() {
+    for (size_t i = 0; i < step_.own.size(); ++i) {
+      own_of_[step_.graph.node(step_.own[i].node).name] = static_cast<int32_t>(i);
+    }
     Collect();
     for (NodeId id = 0; id < step_.graph.size(); ++id) {
       const egraph::Value c = graph_.Find(classes_[id]);
@@ -96,6 +99,11 @@ class Decoder {
       graph_.ForEachRow(graph_.FindFunction(form.name), [&](const egraph::Row& row) {
         std::string unread;  // InferTypes has read what rules have made
         if (auto term = ReadTerm(graph_, form, row, unread)) {
+          if (const auto own = own_of_.find(term->input); own != own_of_.end()) {
+            for (NodeId operand : step_.own[own->second].operands) {
+              term->operands.push_back(graph_.Find(classes_[operand]));
+            }
+          }
           info_[graph_.Find(row.output()).bits].rows.push_back({*std::move(term), row.rule()});
         }
       });
@@ -201,7 +209,11 @@ class Decoder {
       for (egraph::Value operand : row->term.operands) {
         definition.inputs.push_back(number_.at(operand.bits));
       }
-      if (definition.op == Op::kInput) value.input = input_of_.at(row->term.input);
+      if (definition.op == Op::kInput) {
+        const auto own = own_of_.find(row->term.input);
+        (own != own_of_.end() ? value.own : value.input) =
+            own != own_of_.end() ? own->second : input_of_.at(row->term.input);
+      }
       value.definitions.push_back(std::move(definition));
     }
     Infer(value);
@@ -241,6 +253,7 @@ class Decoder {
   std::map<uint32_t, ClassInfo> info_;
   std::map<uint32_t, NodeId> first_node_;
   std::map<std::string, int32_t> input_of_;
+  std::map<std::string, int32_t> own_of_;
   std::map<uint32_t, uint8_t> state_;
   std::map<uint32_t, ValueId> number_;
   ValueTable table_;

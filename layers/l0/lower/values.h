@@ -36,6 +36,7 @@ struct Value {
   std::string name;                     // of its `let`; of the first when several fell together
   support::Span span;
   int32_t input = -1;      // index into Step::inputs
+  int32_t own = -1;        // index into Step::own: made of its operands by a kernel of the user's
   egraph::Value class_id;  // of the sort Val
 };
 
