@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "cost/calibrated.h"
 #include "cost/machine.h"
 #include "layers/l0/lower/lower.h"
 #include "layers/l0/plan_text.h"
@@ -25,6 +26,7 @@
 #include "layers/support/units.h"
 #include "runtime/data_set.h"
 #include "tools/l3c/disk_cache.h"
+#include "tools/l3c/evidence_store.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/overrides.h"
@@ -358,14 +360,30 @@ bool Compilation::LowerPlacement() {
         .Fix("place it on a node with isa: " + isas.front());
     return Succeeds(false);
   }
-  const cost::CpuCostModel costs(cost::MachineOf(node));
-  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
+  const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(node);
+  if (costs == nullptr) return false;
+  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, *costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
   // Here, where errors still point at what the user wrote.
   if (!CodeIsSound(result.best(), options_.engine, diagnostics_)) return Succeeds(false);
   return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();
+}
+
+std::unique_ptr<cost::CpuCostModel> Compilation::CostsOf(const l1::SystemNode& node) {
+  ChosenEvidence chosen;
+  if (!ChooseEvidence(options_.evidence, chosen)) return nullptr;
+  costs_rest_on_ = chosen.said;
+  const cost::CpuMachine machine = cost::MachineOf(node);
+  if (!chosen.evidence) return std::make_unique<cost::CpuCostModel>(machine);
+  if (!cost::Describes(*chosen.evidence, node)) {
+    costs_rest_on_ = "costs are analytical: node '" + node.name +
+                     "' is another machine than the one that was measured";
+    return std::make_unique<cost::CpuCostModel>(machine);
+  }
+  evidence_revision_ = chosen.evidence->revision;
+  return std::make_unique<cost::CalibratedCostModel>(machine, *chosen.evidence);
 }
 
 bool Compilation::ApplyOverrides() {
