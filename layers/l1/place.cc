@@ -419,8 +419,8 @@ class Placer {
           "add the missing edges, or make the batch smaller");
       return;
     }
-    const double terms = egraph::CountTerms(*view_, root_) * static_cast<double>(max_depth_);
-    result_.explanation.report.candidates = static_cast<uint64_t>(std::min(terms, 1.8e19));
+    result_.explanation.report.candidates =
+        egraph::CountTerms(*view_, root_) * static_cast<double>(max_depth_);
 
     for (const char* op : kOperations) ExplainNode(op, *best, held, depth);
     ExplainDepth(*best, held);
