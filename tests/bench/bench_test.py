@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The workloads and the code of bench/peers, without any peer."""
 
+import atexit
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,6 +20,10 @@ import results  # noqa: E402
 import workloads  # noqa: E402
 
 L3C = os.environ["L3C"]
+# Neither the user's cache nor a calibration, which would give other plans.
+for variable in ("XDG_CACHE_HOME", "XDG_DATA_HOME"):
+    os.environ[variable] = tempfile.mkdtemp(prefix="l3c-test-")
+    atexit.register(shutil.rmtree, os.environ[variable], ignore_errors=True)
 
 
 def l3c(*arguments):

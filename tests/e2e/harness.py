@@ -17,6 +17,11 @@ if "XDG_CACHE_HOME" not in os.environ:
     os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="l3c-test-cache-")
     atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
 
+# Nor the evidence of a calibration, which would give other plans.
+if "XDG_DATA_HOME" not in os.environ:
+    os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="l3c-test-data-")
+    atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 L3C = os.environ.get("L3C", str(ROOT / "build/release/bin/l3c"))
 MNIST = ROOT / "examples/mnist/mnist.l3"

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <utility>
 
+#include "cost/calibrated.h"
 #include "cost/machine.h"
 #include "layers/l0/lower/lower.h"
 #include "layers/l0/plan_text.h"
@@ -26,6 +27,7 @@
 #include "runtime/data_folder.h"
 #include "runtime/data_set.h"
 #include "tools/l3c/disk_cache.h"
+#include "tools/l3c/evidence_store.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/option_values.h"
@@ -379,8 +381,9 @@ bool Compilation::LowerPlacement() {
         .Fix("place it on a node with isa: " + isas.front());
     return Succeeds(false);
   }
-  const cost::CpuCostModel costs(cost::MachineOf(node));
-  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, costs, lowering, diagnostics_);
+  const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(node);
+  if (costs == nullptr) return false;
+  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, *costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
   for (const std::string& cut : explanations_.back().cuts) {
     std::cerr << options_.file << ": warning: " << cut << "\n";
@@ -390,6 +393,21 @@ bool Compilation::LowerPlacement() {
   // Here, where errors still point at what the user wrote.
   if (!CodeIsSound(result.best(), options_.engine, diagnostics_)) return Succeeds(false);
   return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();
+}
+
+std::unique_ptr<cost::CpuCostModel> Compilation::CostsOf(const l1::SystemNode& node) {
+  ChosenEvidence chosen;
+  if (!ChooseEvidence(options_.evidence, chosen)) return nullptr;
+  costs_rest_on_ = chosen.said;
+  const cost::CpuMachine machine = cost::MachineOf(node);
+  if (!chosen.evidence) return std::make_unique<cost::CpuCostModel>(machine);
+  if (!cost::Describes(*chosen.evidence, node)) {
+    costs_rest_on_ = "costs are analytical: node '" + node.name +
+                     "' is another machine than the one that was measured";
+    return std::make_unique<cost::CpuCostModel>(machine);
+  }
+  evidence_revision_ = chosen.evidence->revision;
+  return std::make_unique<cost::CalibratedCostModel>(machine, *chosen.evidence);
 }
 
 bool Compilation::ApplyOverrides() {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cost/machine.h"
 #include "layers/l0/plan.h"
 #include "layers/l1/ir.h"
 #include "layers/l1/lower.h"
@@ -52,6 +53,9 @@ class Compilation {
   const l0::Plan& plan() const { return *l0_; }
   const std::vector<search::Explanation>& explanations() const { return explanations_; }
   const std::vector<Timing>& timings() const { return timings_; }
+  // What the costs of kernels rest on, for people; "" before the lowering to L0.
+  const std::string& costs_rest_on() const { return costs_rest_on_; }
+  std::optional<int64_t> evidence_revision() const { return evidence_revision_; }
   // Folder of each data source, as --data and the default places give it; absolute.
   std::map<std::string, std::string> DataFolders() const;
 
@@ -65,6 +69,8 @@ class Compilation {
   std::optional<double> StepSeconds(const l2::Module& module, const l1::System& system) const;
   bool LowerMethod();     // l2 → l1
   bool LowerPlacement();  // l1 → l0
+  // The cost model of a compute node: calibrated where there is evidence of it.
+  std::unique_ptr<cost::CpuCostModel> CostsOf(const l1::SystemNode& node);
   bool FitsMemory();      // --memory on a plan
   bool ApplyOverrides();  // --epochs, --steps, --seed on a file of L1 or L0
   bool EnterLowered(Layer layer, std::string text);
@@ -88,6 +94,8 @@ class Compilation {
   std::optional<l0::Plan> l0_;
   std::vector<search::Explanation> explanations_;
   std::vector<Timing> timings_;
+  std::string costs_rest_on_;
+  std::optional<int64_t> evidence_revision_;
 };
 
 }  // namespace l3c::tools

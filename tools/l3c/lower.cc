@@ -15,6 +15,7 @@ int Lower(const Options& options) {
     for (const search::Explanation& explanation : compilation.explanations()) {
       std::cerr << search::RenderExplanation(explanation) << "\n";
     }
+    if (!compilation.costs_rest_on().empty()) std::cerr << compilation.costs_rest_on() << "\n";
     if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
   }
   const std::string_view text = compilation.texts().back().source->text();

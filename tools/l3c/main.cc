@@ -30,6 +30,7 @@ int RunCommand(const Options& options) {
     case Verb::kRules: return Rules(options);
     case Verb::kRulesCheck: return RulesCheck(options);
     case Verb::kCache: return Cache(options);
+    case Verb::kCalibrate: return Calibrate(options);
   }
   return 2;
 }

@@ -15,6 +15,10 @@ void PrintJson(const Compilation& compilation, const Options& options) {
   for (const search::Explanation& explanation : compilation.explanations()) {
     std::cout << search::RenderExplanationJson(explanation);
   }
+  nlohmann::ordered_json evidence = {{"event", "evidence"},
+                                     {"calibrated", compilation.evidence_revision().has_value()}};
+  if (compilation.evidence_revision()) evidence["revision"] = *compilation.evidence_revision();
+  PrintJsonLine(evidence);
   for (const SequenceFigures& figures : FiguresOf(compilation.plan())) {
     PrintJsonLine({{"event", "plan"},
                    {"sequence", figures.sequence},
@@ -45,6 +49,7 @@ void PrintText(const Compilation& compilation, const Options& options) {
                 << search::RenderRuleTraces(explanation);
     }
   }
+  if (!compilation.costs_rest_on().empty()) std::cout << compilation.costs_rest_on() << "\n";
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {
       std::cout << timing.part << ": " << timing.seconds * 1e3 << " ms\n";

@@ -223,6 +223,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     command->add_option(
         "--budget", budget,
         "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
+    command->add_option("--evidence", options.evidence,
+                        "What costs rest on: a revision or a file of 'l3c calibrate', or none "
+                        "(default: the revision in use)");
     AddLengthOptions(*command, length);
     command->add_option("--pick", pick, "Of a pareto goal: the point of its front to train for")
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
@@ -330,6 +333,19 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     }
   }
   cache->require_subcommand(0, 1);
+
+  CLI::App* calibrate = add_command(Verb::kCalibrate, "calibrate",
+                                    "Measure this machine for the costs of plans; below a minute");
+  calibrate
+      ->add_option("--use", options.use_evidence,
+                   "Measure nothing: plans use this revision from now on")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  calibrate
+      ->add_option("--seconds", options.calibrate_seconds,
+                   "Time for the shapes of products and sums: fewer are measured in less")
+      ->check(CLI::Range(0.0, 40.0))
+      ->capture_default_str();
+  calibrate->add_flag("--json", options.json, "One JSON object a line");
 
   CLI::App* egraph = app.add_subcommand("egraph", "The e-graph engine on its own");
   egraph->require_subcommand(1);

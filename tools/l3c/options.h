@@ -28,7 +28,8 @@ enum class Verb : uint8_t {
   kEGraphExtract,
   kRules,
   kRulesCheck,
-  kCache
+  kCache,
+  kCalibrate
 };
 
 struct Options {
@@ -67,6 +68,9 @@ struct Options {
   std::string io = "auto";                   // --io auto|uring|portable
   std::optional<int64_t> data_memory;        // --data-memory BYTES
   std::string timeline;                      // --timeline FILE
+  std::string evidence;                      // --evidence N|FILE|none; "": the current one
+  std::optional<int64_t> use_evidence;       // calibrate --use N
+  double calibrate_seconds = 40;             // calibrate --seconds S
   bool explain = false;                      // --explain
   bool brief = false;                        // --brief
   bool json = false;                         // --json

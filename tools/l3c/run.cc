@@ -43,6 +43,7 @@ int RunProgram(const Options& options) {
     for (const search::Explanation& explanation : compilation.explanations()) {
       std::cerr << search::RenderExplanation(explanation) << "\n";
     }
+    if (!compilation.costs_rest_on().empty()) std::cerr << compilation.costs_rest_on() << "\n";
     if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
   }
 

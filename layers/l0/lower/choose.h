@@ -44,6 +44,7 @@ struct DotForm {
   ValueId right = -1;
   Schedule schedule;  // of the bare contraction
   double seconds = 0;
+  std::string_view evidence;  // for the seconds; the cost model's own
 };
 
 // How a context of a chosen kernel comes by a value.

@@ -123,9 +123,10 @@ const std::vector<uint32_t>& DotForms::Of(ValueId matmul, uint32_t definition_in
       const auto bare = BareContraction(table_, matmul, definition, left, right);
       if (!bare) continue;
       std::vector<DotForm> forms;
+      const std::string_view evidence = costs_.KernelEvidence(*bare);
       for (Schedule& schedule : CandidateSchedules(*bare, costs_.target())) {
         const double seconds = costs_.KernelSeconds(*bare, schedule);
-        forms.push_back({matmul, left, right, std::move(schedule), seconds});
+        forms.push_back({matmul, left, right, std::move(schedule), seconds, evidence});
       }
       std::stable_sort(forms.begin(), forms.end(),
                        [](const DotForm& a, const DotForm& b) { return a.seconds < b.seconds; });

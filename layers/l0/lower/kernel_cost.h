@@ -50,7 +50,14 @@ class KernelCostModel {
   // A whole kernel under a schedule, without its launch. Also used for bare contractions.
   virtual double KernelSeconds(const Kernel& kernel, const Schedule& schedule) const = 0;
   virtual ScheduleTarget target() const = 0;
-  virtual std::string_view evidence() const = 0;  // "analytical", "measured", …
+  // How sums over a whole plan are known: "measured", "interpolated", "extrapolated" or
+  // "analytical", in this order the best of it.
+  virtual std::string_view evidence() const = 0;
+  // The same of single answers.
+  virtual std::string_view KernelEvidence(const Kernel&) const { return evidence(); }
+  virtual std::string_view AccessEvidence(const AccessWork&) const { return evidence(); }
+  virtual std::string_view ComputeEvidence(const ComputeWork&) const { return evidence(); }
+  virtual std::string_view LaunchEvidence(double /*blocks*/) const { return evidence(); }
   // Everything that the answers depend on, as text; "": it cannot be told, and nothing that was
   // decided by them may be kept for another run.
   virtual std::string figures() const { return ""; }

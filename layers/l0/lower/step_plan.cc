@@ -84,10 +84,11 @@ class StepPlanner {
       forced_seconds_ += seconds[best] - seconds[own];
     }
     if (schedules.size() > 1) {
+      const std::string_view evidence = costs_.evidence();
       // Of the step, everything else as chosen.
       const double whole = chosen_.selection.seconds - seconds[own];
       decision.chosen = schedules[best].name;
-      decision.cost = TimeOf(whole + seconds[best], costs_.evidence());
+      decision.cost = TimeOf(whole + seconds[best], evidence);
       std::vector<size_t> order;
       for (size_t s = 0; s < schedules.size(); ++s) {
         if (s != best) order.push_back(s);
@@ -97,7 +98,7 @@ class StepPlanner {
       for (size_t s : order) {
         search::Loser loser;
         loser.label = schedules[s].name;
-        loser.cost = TimeOf(whole + seconds[s], costs_.evidence());
+        loser.cost = TimeOf(whole + seconds[s], evidence);
         loser.difference = search::Difference(loser.cost, decision.cost);
         loser.decided_by = "time";
         decision.losers.push_back(std::move(loser));

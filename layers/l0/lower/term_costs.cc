@@ -38,6 +38,9 @@ constexpr const char* kTermNames[] = {"Load",   "Hoist", "Leaf",  "Unary", "Bina
                                       "View",   "Fold",  "Dot",   "Row",   "Scatter", "Store",
                                       "Beside", "Run",   "Write", "Copy"};
 
+// Bytes, launches and operations follow from the kernel's text.
+constexpr Evidence kCounted = Evidence::kAnalytical;
+
 Evidence EvidenceOf(std::string_view name) {
   for (Evidence e : {Evidence::kMeasured, Evidence::kInterpolated, Evidence::kExtrapolated}) {
     if (egraph::EvidenceName(e) == name) return e;
@@ -56,8 +59,7 @@ TermCosts::TermCosts(const egraph::EGraph& graph, const ValueTable& table,
       forms_(forms),
       costs_(costs),
       definition_at_(std::move(definition_at)),
-      excluded_(std::move(excluded)),
-      evidence_(EvidenceOf(costs.evidence())) {
+      excluded_(std::move(excluded)) {
   for (const char* name : kTermNames) functions_.push_back(graph.FindFunction(name));
   for (uint32_t k = 0; k < candidates.kernels.size(); ++k) {
     for (uint32_t c = 0; c < candidates.kernels[k].contexts.size(); ++c) owner_.emplace_back(k, c);
@@ -73,7 +75,7 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
   const auto arg = [&](size_t i) { return graph.AsI64(view.NodeArgs(node)[i]); };
   CostVector cost;
   if (!excluded_.empty() && excluded_.contains(DefinitionOf(view, node))) {
-    return cost.Set(kTime, std::numeric_limits<double>::infinity(), evidence_);
+    return cost.Set(kTime, std::numeric_limits<double>::infinity(), kCounted);
   }
   switch (term) {
     case kLoadTerm:
@@ -93,34 +95,36 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       const Candidate& kernel = candidates_.kernels[k];
       const Width width = WidthOf(kernel, c);
       const double points = kernel.contexts[c].points;
-      const double seconds =
-          costs_.ComputeSeconds({table_.values[v].definitions[d].op, table_.values[v].dtype, points,
-                                 width.lanes, width.blocks});
-      return cost.Set(kTime, seconds, evidence_).Set(kFlops, points, evidence_);
+      const ComputeWork work = {table_.values[v].definitions[d].op, table_.values[v].dtype, points,
+                                width.lanes, width.blocks};
+      return cost.Set(kTime, costs_.ComputeSeconds(work), EvidenceOf(costs_.ComputeEvidence(work)))
+          .Set(kFlops, points, kCounted);
     }
     case kDotTerm: {
       const DotForm& form = forms_[static_cast<size_t>(arg(2))];
       const auto [v, d] = definition_at_(arg(0));
       const double k = static_cast<double>(
           table_.values[table_.values[v].definitions[d].inputs[0]].shape.back());
-      return cost.Set(kTime, form.seconds, evidence_)
+      return cost.Set(kTime, form.seconds, EvidenceOf(form.evidence))
           .Set(kBytes,
                static_cast<double>(Bytes(table_.values[form.left]) +
                                    Bytes(table_.values[form.right])),
-               evidence_)
-          .Set(kFlops, 2 * k * static_cast<double>(NumElements(table_.values[v].shape)), evidence_);
+               kCounted)
+          .Set(kFlops, 2 * k * static_cast<double>(NumElements(table_.values[v].shape)), kCounted);
     }
     case kStoreTerm:
     case kBesideTerm: {
       const auto bytes = static_cast<double>(Bytes(table_.values[static_cast<size_t>(arg(0))]));
-      return Stored(arg(0), arg(1)).Set(kKept, bytes, evidence_);
+      return Stored(arg(0), arg(1)).Set(kKept, bytes, kCounted);
     }
     case kWriteTerm:
       return Stored(arg(0), arg(1));
     case kRunTerm: {
       const Candidate& kernel = candidates_.kernels[static_cast<size_t>(arg(0))];
-      return cost.Set(kTime, costs_.LaunchSeconds(WidthOf(kernel, 0).blocks), evidence_)
-          .Set(kLaunches, 1, evidence_);
+      const double blocks = WidthOf(kernel, 0).blocks;
+      return cost
+          .Set(kTime, costs_.LaunchSeconds(blocks), EvidenceOf(costs_.LaunchEvidence(blocks)))
+          .Set(kLaunches, 1, kCounted);
     }
     case kCopyTerm: {
       const Value& value = table_.values[static_cast<size_t>(arg(0))];
@@ -131,9 +135,9 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       work.lanes = costs_.target().lanes;
       const double seconds =
           costs_.LoadSeconds(work) + costs_.StoreSeconds(work) + costs_.LaunchSeconds(1);
-      return cost.Set(kTime, seconds, evidence_)
-          .Set(kLaunches, 1, evidence_)
-          .Set(kBytes, 2 * work.bytes, evidence_);
+      return cost.Set(kTime, seconds, EvidenceOf(costs_.AccessEvidence(work)))
+          .Set(kLaunches, 1, kCounted)
+          .Set(kBytes, 2 * work.bytes, kCounted);
     }
     default:
       return cost;  // names what is there already
@@ -227,7 +231,8 @@ CostVector TermCosts::Load(int64_t v, int64_t c) const {
       }
     }
   }
-  return cost.Set(kTime, costs_.LoadSeconds(work), evidence_).Set(kBytes, work.bytes, evidence_);
+  return cost.Set(kTime, costs_.LoadSeconds(work), EvidenceOf(costs_.AccessEvidence(work)))
+      .Set(kBytes, work.bytes, kCounted);
 }
 
 CostVector TermCosts::Compute(int64_t number, int64_t c, bool row) const {
@@ -251,11 +256,12 @@ CostVector TermCosts::Compute(int64_t number, int64_t c, bool row) const {
     work.pattern = value.shape.size() > 1 ? Pattern::kContiguous : Pattern::kStrided;
     work.lanes = lanes;
     work.blocks = width.blocks;
-    return cost.Set(kTime, costs_.LoadSeconds(work), evidence_).Set(kBytes, work.bytes, evidence_);
+    return cost.Set(kTime, costs_.LoadSeconds(work), EvidenceOf(costs_.AccessEvidence(work)))
+        .Set(kBytes, work.bytes, kCounted);
   }
-  const double seconds =
-      costs_.ComputeSeconds({value.definitions[d].op, value.dtype, points, lanes, width.blocks});
-  return cost.Set(kTime, seconds, evidence_).Set(kFlops, points, evidence_);
+  const ComputeWork work = {value.definitions[d].op, value.dtype, points, lanes, width.blocks};
+  return cost.Set(kTime, costs_.ComputeSeconds(work), EvidenceOf(costs_.ComputeEvidence(work)))
+      .Set(kFlops, points, kCounted);
 }
 
 // Each element is read, added to and written, row after row; the root's zeros are its store.
@@ -272,9 +278,9 @@ CostVector TermCosts::Scatter(int64_t number, int64_t c) const {
   work.lanes = WidthOf(kernel, 0).lanes;
   const double seconds = costs_.LoadSeconds(work) + costs_.StoreSeconds(work);
   CostVector cost;
-  return cost.Set(kTime, seconds, evidence_)
-      .Set(kBytes, 2 * work.bytes, evidence_)
-      .Set(kFlops, work.points, evidence_);
+  return cost.Set(kTime, seconds, EvidenceOf(costs_.AccessEvidence(work)))
+      .Set(kBytes, 2 * work.bytes, kCounted)
+      .Set(kFlops, work.points, kCounted);
 }
 
 CostVector TermCosts::Stored(int64_t v, int64_t k) const {
@@ -288,7 +294,8 @@ CostVector TermCosts::Stored(int64_t v, int64_t k) const {
   work.lanes = width.lanes;
   work.blocks = width.blocks;
   CostVector cost;
-  return cost.Set(kTime, costs_.StoreSeconds(work), evidence_).Set(kBytes, work.bytes, evidence_);
+  return cost.Set(kTime, costs_.StoreSeconds(work), EvidenceOf(costs_.AccessEvidence(work)))
+      .Set(kBytes, work.bytes, kCounted);
 }
 
 }  // namespace l3c::l0::lower

@@ -56,7 +56,6 @@ class TermCosts : public egraph::CostModel {
   std::set<int64_t> excluded_;
   std::vector<std::pair<uint32_t, uint32_t>> owner_;  // by global context: (kernel, context)
   egraph::CostSchema schema_;
-  egraph::Evidence evidence_;
 };
 
 }  // namespace l3c::l0::lower

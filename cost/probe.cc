@@ -1,0 +1,198 @@
+#include "cost/probe.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "layers/l0/kernel_axes.h"
+#include "layers/l0/kernel_schedule.h"
+#include "layers/l0/kernel_text.h"
+#include "layers/support/diagnostics.h"
+#include "layers/support/source.h"
+
+namespace l3c::cost {
+namespace {
+
+std::string S(int64_t n) { return std::to_string(n); }
+
+// The texts below are this file's own.
+l0::Kernel Parsed(std::string text) {
+  const support::SourceFile source("probe", std::move(text));
+  support::Diagnostics diagnostics(&source);
+  support::ParserBase parser(source, diagnostics);
+  std::optional<l0::Kernel> kernel = l0::ParseKernel(parser);
+  if (!kernel) std::abort();
+  return *std::move(kernel);
+}
+
+l0::Kernel Product(Probe probe, const Extents& extents) {
+  const auto [m, n, k] = extents;
+  const std::string a = probe == Probe::kAtb ? S(m) + "*k + i" : S(k) + "*i + k";
+  const std::string b = probe == Probe::kAbt ? S(k) + "*j + k" : S(n) + "*k + j";
+  return Parsed(
+      "kernel probe(a: in f32 [" + S(m * k) + "], b: in f32 [" + S(k * n) + "], y: out f32 [" +
+      S(m * n) + "]) {\n  axis i : loop " + S(m) + "\n  axis j : loop " + S(n) +
+      "\n  axis k : reduce " + S(k) + "\n  %0 = load a[" + a + "]\n  %1 = load b[" + b +
+      "]\n  %2 = mul %0, %1\n  %3 = reduce_add %2 over k\n  store y[" + S(n) + "*i + j], %3\n}\n");
+}
+
+l0::Kernel Sum(Probe probe, const Extents& extents) {
+  const int64_t rows = extents[0];
+  const int64_t columns = extents[1];
+  const bool of_rows = probe == Probe::kRows;
+  const std::string kept = of_rows ? "i" : "j";
+  const std::string summed = of_rows ? "j" : "i";
+  return Parsed("kernel probe(x: in f32 [" + S(rows * columns) + "], y: out f32 [" +
+                S(of_rows ? rows : columns) + "]) {\n  axis " + kept + " : loop " +
+                S(of_rows ? rows : columns) + "\n  axis " + summed + " : reduce " +
+                S(of_rows ? columns : rows) + "\n  %0 = load x[" + S(columns) +
+                "*i + j]\n  %1 = reduce_add %0 over " + summed + "\n  store y[" + kept +
+                "], %1\n}\n");
+}
+
+}  // namespace
+
+std::string_view ProbeName(Probe probe) {
+  switch (probe) {
+    case Probe::kAb:
+      return "product ab";
+    case Probe::kAtb:
+      return "product atb";
+    case Probe::kAbt:
+      return "product abt";
+    case Probe::kRows:
+      return "sum rows";
+    case Probe::kColumns:
+      return "sum columns";
+  }
+  return "";
+}
+
+std::optional<Probe> FindProbe(std::string_view name) {
+  for (Probe probe : kProbes) {
+    if (ProbeName(probe) == name) return probe;
+  }
+  return std::nullopt;
+}
+
+l0::Kernel ProbeKernel(Probe probe, const Extents& extents) {
+  return probe == Probe::kRows || probe == Probe::kColumns ? Sum(probe, extents)
+                                                           : Product(probe, extents);
+}
+
+std::vector<Extents> ProbeShapes(Probe probe) {
+  std::vector<Extents> shapes;
+  const auto add = [&](std::initializer_list<int64_t> sizes, bool sums) {
+    for (int64_t a : sizes) {
+      for (int64_t b : sizes) {
+        if (sums) {
+          shapes.push_back({a, b, 1});
+          continue;
+        }
+        for (int64_t c : sizes) shapes.push_back({a, b, c});
+      }
+    }
+  };
+  const bool sums = probe == Probe::kRows || probe == Probe::kColumns;
+  if (sums) {
+    add({16, 256, 4096}, true);
+    add({64, 1024}, true);
+  } else {
+    add({16, 128, 1024}, false);
+    add({48, 384}, false);
+    shapes.push_back({16, 4096, 4096});
+    shapes.push_back({128, 10, 256});  // a last layer: columns that are no multiple of a vector
+  }
+  return shapes;
+}
+
+l0::Kernel ChainKernel(std::string_view op, int length, int64_t elements) {
+  std::string text = "kernel chain(x: in f32 [" + S(elements) + "], y: out f32 [" + S(elements) +
+                     "]) {\n  axis i : loop " + S(elements) + "\n" + "  %0 = load x[i]\n";
+  int last = 0;
+  int next = 1;
+  if (op == "add") {
+    text += "  %1 = const f32 0.001\n";
+    next = 2;
+  }
+  const auto apply = [&](const std::string& name, const std::string& more) {
+    text += "  %" + S(next) + " = " + name + " %" + S(last) + more + "\n";
+    last = next++;
+  };
+  for (int n = 0; n < length; ++n) {
+    apply(op == "recip" ? "reciprocal" : std::string(op), op == "add" ? ", %1" : "");
+    if (op == "log2") apply("exp2", "");
+  }
+  return Parsed(text + "  store y[i], %" + S(last) + "\n}\n");
+}
+
+l0::Kernel MultiplyAddKernel(int lanes, int chains, int64_t length) {
+  const std::string size = S(static_cast<int64_t>(lanes) * chains);
+  return Parsed("kernel peak(x: in f32 [" + size + "], y: out f32 [" + size +
+                "]) {\n  axis i : loop " + S(chains) + " tile " + S(chains) + "\n  axis j : loop " +
+                S(lanes) + " tile " + S(lanes) + " vector " + S(lanes) + "\n  axis k : reduce " +
+                S(length) + "\n  %0 = load x[" + S(lanes) +
+                "*i + j]\n  %1 = load x[j]\n  %2 = mul %0, %1\n" +
+                "  %3 = reduce_add %2 over k\n  store y[" + S(lanes) + "*i + j], %3\n}\n");
+}
+
+std::optional<Likeness> ProbeLike(const l0::Kernel& kernel) {
+  if (kernel.axes.size() > l0::kMaxAxes) return std::nullopt;
+  const std::vector<l0::AxisSet> free = l0::FreeAxes(kernel);
+  const auto extent_of = [&](l0::AxisSet axes) {
+    int64_t points = 1;
+    for (l0::AxisId axis : l0::AxesIn(axes)) points *= kernel.axes[axis].extent;
+    return points;
+  };
+  int64_t stored = 1;  // points of the largest store
+  for (l0::UopId id = 0; id < kernel.uops.size(); ++id) {
+    if (kernel.uops[id].op == l0::UOp::kStore) stored = std::max(stored, extent_of(free[id]));
+  }
+  std::optional<Likeness> found;
+  for (l0::UopId id = 0; id < kernel.uops.size(); ++id) {
+    const l0::Uop& reduce = kernel.uops[id];
+    if (reduce.op != l0::UOp::kReduce) continue;
+    int64_t summed = 1;
+    l0::AxisSet bound = 0;
+    for (l0::AxisId axis : reduce.axes) {
+      summed *= kernel.axes[axis].extent;
+      bound |= l0::AxisBit(axis);
+    }
+    const l0::Uop& operand = kernel.uops[reduce.src[0]];
+    const auto contiguous = [&](const l0::Uop& load) {
+      for (l0::AxisId axis : reduce.axes) {
+        if (std::abs(l0::CoefficientOf(load.index, axis)) == 1) return true;
+      }
+      return false;
+    };
+    Likeness like;
+    const bool product = operand.op == l0::UOp::kMul &&
+                         kernel.uops[operand.src[0]].op == l0::UOp::kLoad &&
+                         kernel.uops[operand.src[1]].op == l0::UOp::kLoad;
+    if (product) {
+      const l0::AxisSet left = free[operand.src[0]] & ~bound;
+      const l0::AxisSet right = free[operand.src[1]] & ~bound;
+      const l0::AxisSet both = left & right;
+      if (extent_of(left & ~both) == 1 && extent_of(right & ~both) == 1) return std::nullopt;
+      const bool left_along = contiguous(kernel.uops[operand.src[0]]);
+      const bool right_along = contiguous(kernel.uops[operand.src[1]]);
+      like.probe = right_along ? Probe::kAbt : left_along ? Probe::kAb : Probe::kAtb;
+      // Products side by side are as if their rows were longer.
+      like.extents = {extent_of(left), extent_of(right & ~both), summed};
+      if (found && found->probe != Probe::kRows && found->probe != Probe::kColumns) {
+        return std::nullopt;
+      }
+      found = like;
+    } else if (!found && operand.op == l0::UOp::kLoad) {
+      const int64_t kept = extent_of(free[id]);
+      // What stores more than its sums spends its time otherwise, as a norm does.
+      if (stored > kept) return std::nullopt;
+      const bool rows = contiguous(operand);
+      like.probe = rows ? Probe::kRows : Probe::kColumns;
+      like.extents = rows ? Extents{kept, summed, 1} : Extents{summed, kept, 1};
+      found = like;
+    }
+  }
+  return found;
+}
+
+}  // namespace l3c::cost

@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""l3c calibrate, and plans that rest on what it measured."""
+
+import json
+import os
+import pathlib
+import unittest
+
+from harness import ROOT, L3cTest
+
+SMALL = ROOT / "bench/workloads/mlp_small_sgd.l2"
+
+
+class Calibrate(L3cTest):
+    @classmethod
+    def setUpClass(cls):
+        # One short calibration serves all tests: its figures, and the coarsest shapes.
+        first = cls("measure")
+        first.setUp()
+        cls.data = os.environ["XDG_DATA_HOME"]
+        events = first.l3c("calibrate", "--seconds", 0.05, "--json").events()
+        cls.evidence = events[0]
+        assert events[-1] == {"event": "done"}, events
+        first.doCleanups()
+
+    def measure(self):
+        pass
+
+    def optimize(self, *args, **kwargs):
+        return self.l3c("optimize", SMALL, "--synthetic", "--json", "--no-cache", *args, **kwargs)
+
+    def kinds(self, result):
+        return {cost["evidence"] for event in result.events() if event["event"] == "decision"
+                for cost in event["cost"] if event["lowering"] == "l1->l0" and cost["name"] == "time"}
+
+    def test_the_figures_are_those_of_a_machine(self):
+        figures = self.evidence["figures"]
+        self.assertEqual(self.evidence["revision"], 1)
+        self.assertTrue(self.evidence["current"])
+        self.assertGreater(figures["fma_flops"], 1e9)
+        self.assertGreater(figures["exp2_seconds"], figures["simple_seconds"])
+        self.assertGreater(figures["l2_bandwidth"], figures["memory_bandwidth"] / 4)
+        file = json.loads(pathlib.Path(self.evidence["path"]).read_text())
+        self.assertEqual(file["target"]["fingerprint"], pathlib.Path(self.evidence["path"]).parent.name)
+        self.assertTrue(all(point["seconds"]["samples"] >= 1 for point in file["points"]))
+
+    def test_costs_rest_on_it_and_say_so(self):
+        calibrated = self.optimize()
+        self.assertEqual(calibrated.out, self.optimize().out)
+        said = [e for e in calibrated.events() if e["event"] == "evidence"]
+        self.assertEqual(said, [{"event": "evidence", "calibrated": True, "revision": 1}])
+        self.assertIn("extrapolated", self.kinds(calibrated))
+        plain = self.optimize("--evidence", "none")
+        self.assertEqual(self.kinds(plain), {"analytical"})
+        self.assertIn({"event": "evidence", "calibrated": False}, plain.events())
+        explained = self.l3c("optimize", SMALL, "--synthetic", "--explain").out
+        self.assertIn("costs rest on revision 1", explained)
+        self.l3c("run", SMALL, "--synthetic", "--steps", 2, "-o", self.dir / "run")
+
+    def test_a_later_revision_is_used_when_asked_for(self):
+        folder = pathlib.Path(self.evidence["path"]).parent
+        second = json.loads((folder / "1.json").read_text()) | {"revision": 2}
+        self.addCleanup((folder / "2.json").unlink)
+        (folder / "2.json").write_text(json.dumps(second))
+        rests = lambda *args: [e["revision"] for e in self.optimize(*args).events() if e["event"] == "evidence"]
+        self.assertEqual(rests(), [1])
+        self.assertEqual(rests("--evidence", 2), [2])
+        self.l3c("calibrate", "--use", 2)
+        self.addCleanup(self.l3c, "calibrate", "--use", 1)
+        self.assertEqual(rests(), [2])
+        self.assertIn("the newest of this machine is 2", self.l3c("calibrate", "--use", 3, code=1).err)
+
+    def test_a_bad_file_is_refused(self):
+        good = pathlib.Path(self.evidence["path"]).read_text()
+        wrong = json.loads(good)
+        wrong["figures"]["memory_bandwidth"]["value"] = 0
+        other = json.loads(good)
+        other["target"]["cores"] += 1
+        for text, why in ((good[:-20], "cut short"), (json.dumps(wrong), "absurd"), (json.dumps(other), "another machine"),
+                          (good.replace('"version": 1', '"version": 9'), "version 9"), ("", "cut short")):
+            file = self.write("evidence.json", text)
+            self.assertIn(why, self.optimize("--evidence", file, code=1).err)
+        self.assertIn("nowhere.json", self.optimize("--evidence", "nowhere.json", code=1).err)
+        # The current one: a warning, and the analytical plan.
+        analytical = [e for e in self.optimize("--evidence", "none").events() if e["event"] == "decision"]
+        path = pathlib.Path(self.evidence["path"])
+        self.addCleanup(path.write_text, good)
+        path.write_text(good[: len(good) // 2])
+        warned = self.optimize()
+        self.assertIn("warning: " + str(path), warned.err)
+        self.assertEqual([e for e in warned.events() if e["event"] == "decision"], analytical)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,167 @@
+// l3c calibrate: this machine's figures, measured, for the costs of plans.
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include "layers/l1/discover.h"
+#include "nlohmann/json.hpp"
+#include "tools/l3c/commands.h"
+#include "tools/l3c/evidence_store.h"
+#include "tools/l3c/files.h"
+#include "tools/l3c/json_lines.h"
+#ifdef L3C_HAS_LLVM
+#include "tools/l3c/measurements.h"
+#endif
+#include "tools/l3c/progress.h"
+
+namespace l3c::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+#ifdef L3C_HAS_LLVM
+
+constexpr int64_t kStorageBytes = int64_t{64} << 20;
+
+class Bar {
+ public:
+  explicit Bar(bool shown) : shown_(shown) {}
+  ~Bar() {
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+  }
+  void Show(const std::string& what, double share) const {
+    if (!shown_) return;
+    constexpr int kWidth = 30;
+    const int full = static_cast<int>(share * kWidth);
+    const double spent = std::chrono::duration<double>(Clock::now() - begun_).count();
+    std::cerr << "\r\033[K[" << std::string(static_cast<size_t>(full), '=')
+              << std::string(static_cast<size_t>(kWidth - full), ' ') << "] " << what << ", "
+              << Duration(spent);
+    if (share > 0.2) std::cerr << ", " << Duration(spent / share * (1 - share)) << " left";
+    std::cerr << std::flush;
+  }
+
+ private:
+  const bool shown_;
+  const Clock::time_point begun_ = Clock::now();
+};
+
+void PrintFigures(const cost::Evidence& evidence) {
+  std::printf("%s, %lld cores, %s\n", evidence.target.cpu.c_str(),
+              static_cast<long long>(evidence.target.cores), evidence.target.features.c_str());
+  for (const cost::FigureLimits& limits : cost::kFigures) {
+    const cost::Measurement& m = evidence.figures.at(std::string(limits.name));
+    std::printf("  %-22s %10.4g %-7s spread %.1f %%, %d samples\n",
+                std::string(limits.name).c_str(), m.value, std::string(limits.unit).c_str(),
+                m.spread * 100, m.samples);
+  }
+  for (cost::Probe probe : cost::kProbes) {
+    size_t points = 0;
+    double worst = 0;
+    for (const cost::EvidencePoint& point : evidence.points) {
+      if (point.probe != cost::ProbeName(probe)) continue;
+      ++points;
+      worst = std::max(worst, point.seconds.spread);
+    }
+    std::printf("  %-22s %10zu shapes, spread up to %.1f %%\n",
+                std::string(cost::ProbeName(probe)).c_str(), points, worst * 100);
+  }
+}
+
+int Measure(EvidenceStore& store, const Options& options) {
+  const Clock::time_point start = Clock::now();
+  cost::CpuMachine machine;
+  for (const l1::SystemNode& node : l1::DiscoverHost().nodes) {
+    if (node.kind == l1::NodeKind::kCompute) machine = cost::MachineOf(node);
+  }
+  cost::Evidence evidence;
+  evidence.target = ThisTarget();
+  {
+    const Bar bar(!options.json && isatty(STDERR_FILENO) != 0);
+    const auto measurements = Measurements::Create(machine);
+    absl::Status status = measurements.status();
+    if (status.ok()) {
+      status =
+          (*measurements)
+              ->Run(
+                  options.calibrate_seconds,
+                  [&](const std::string& what, double share) { bar.Show(what, share); }, evidence);
+    }
+    if (!status.ok()) {
+      EnvironmentError("calibration failed: " + std::string(status.message()),
+                       "run it again when less else runs");
+      return 1;
+    }
+    bar.Show("storage", 0.99);
+    const auto storage = StorageBandwidth(store.folder().string(), kStorageBytes);
+    if (!storage) {
+      EnvironmentError(store.folder().string() + ": cannot be written",
+                       "set XDG_DATA_HOME to a folder with 64 MiB to spare");
+      return 1;
+    }
+    evidence.figures["storage_bandwidth"] = *storage;
+  }
+  const std::optional<std::filesystem::path> path = store.Add(evidence);
+  if (!path) return 1;
+  // What is refused when it is read must not be written in silence.
+  if (const auto again = store.Read(evidence.revision); !again.ok()) {
+    EnvironmentError(path->string() + ": " + std::string(again.status().message()),
+                     "run it again when less else runs");
+    return 1;
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const bool current = store.Current() == evidence.revision;
+  if (options.json) {
+    nlohmann::ordered_json figures = nlohmann::ordered_json::object();
+    for (const auto& [name, m] : evidence.figures) figures[name] = m.value;
+    PrintJsonLine({{"event", "evidence"},
+                   {"path", path->string()},
+                   {"fingerprint", Fingerprint(evidence.target)},
+                   {"revision", evidence.revision},
+                   {"current", current},
+                   {"figures", figures},
+                   {"points", evidence.points.size()},
+                   {"seconds", seconds}});
+    PrintJsonLine({{"event", "done"}});
+    return 0;
+  }
+  PrintFigures(evidence);
+  std::cout << "measured in " << Duration(seconds) << ": " << path->string() << "\n";
+  if (current) {
+    std::cout << "plans use it from now on; --evidence none goes without\n";
+  } else {
+    std::cout << "plans use revision " << *store.Current() << " as before; 'l3c calibrate --use "
+              << evidence.revision << "' takes this one\n";
+  }
+  return 0;
+}
+#else
+int Measure(EvidenceStore&, const Options&) {
+  EnvironmentError("this build has no kernel compiler, so nothing can be measured",
+                   "costs are analytical");
+  return 1;
+}
+#endif
+
+}  // namespace
+
+int Calibrate(const Options& options) {
+  std::optional<EvidenceStore> store = EvidenceStore::Open();
+  if (!store) {
+    EnvironmentError("there is no place for evidence", "set XDG_DATA_HOME to an absolute path");
+    return 1;
+  }
+  if (!options.use_evidence) return Measure(*store, options);
+  if (!store->Use(*options.use_evidence)) return 1;
+  if (options.json) {
+    PrintJsonLine({{"event", "done"}, {"revision", *options.use_evidence}});
+  } else {
+    std::cout << "plans use revision " << *options.use_evidence << " from now on\n";
+  }
+  return 0;
+}
+
+}  // namespace l3c::tools
