@@ -1,13 +1,17 @@
 // How fast kernels run: every candidate schedule of the kernels that training an MLP consists of,
 // on one core, against the multiply-add peak and the copy bandwidth measured in the same run.
 //
-//   kernel_bench [FILTER]      one line for each kernel and schedule
+//   kernel_bench [FILTER]           one line for each kernel and schedule
+//   kernel_bench --matmul MxKxN …   the fastest schedule of x·w, xᵀ·w and x·wᵀ for each size, as a
+//   line
+//                                   of FORM SIZE MICROSECONDS SCHEDULE (bench/matmul compares them)
 //
-// GFLOP/s count a multiply-add as two; GB/s count each byte of each parameter once.
+// Times are of the processor, of this thread: others do not count on a busy machine. GFLOP/s count
+// a multiply-add as two; GB/s count each byte of each parameter once.
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -21,7 +25,9 @@ namespace l3c {
 namespace {
 
 double Seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  timespec now;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
 // Best of several runs of at least a millisecond each, in seconds a call.
@@ -321,10 +327,55 @@ int CountSpills(const std::string& assembly) {
   return spills;
 }
 
+// The fastest schedule of a kernel, by its time.
+int TimeMatmul(llvm_backend::Jit& jit, const std::string& form, const std::string& size,
+               const std::string& text) {
+  const l0::Kernel kernel = Parse(text);
+  double best = 1e9;
+  std::string name;
+  int number = 0;
+  for (const l0::Schedule& schedule :
+       l0::CandidateSchedules(kernel, {.vector_registers = jit.vector_registers(), .lanes = 16})) {
+    l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
+    scheduled.name += "_" + size + "_" + std::to_string(number++);
+    if (const absl::Status status = jit.Compile({&scheduled, 1}); !status.ok()) {
+      std::fprintf(stderr, "%s: %s\n", schedule.name.c_str(), status.ToString().c_str());
+      return 1;
+    }
+    const double seconds = TimeKernel(scheduled, jit.Find(scheduled.name));
+    if (seconds < best) {
+      best = seconds;
+      name = schedule.name;
+    }
+  }
+  std::printf("%s %s %.3f %s\n", form.c_str(), size.c_str(), best * 1e6, name.c_str());
+  return 0;
+}
+
+int TimeMatmuls(llvm_backend::Jit& jit, int argc, char** argv) {
+  for (int i = 2; i < argc; ++i) {
+    long long m = 0, k = 0, n = 0;
+    char rest = 0;
+    if (std::sscanf(argv[i], "%lldx%lldx%lld%c", &m, &k, &n, &rest) != 3 ||
+        std::min({m, k, n}) < 1 || std::max({m, k, n}) > 1 << 14) {
+      std::fprintf(stderr, "error: '%s' is not MxKxN with extents from 1 to 16384\n", argv[i]);
+      return 2;
+    }
+    const std::string forms[][2] = {{"x*w", Matmul("nn", m, k, n, k, 1, n, 1)},
+                                    {"xT*w", Matmul("tn", m, k, n, 1, m, n, 1)},
+                                    {"x*wT", Matmul("nt", m, k, n, k, 1, 1, k)}};
+    for (const auto& [form, text] : forms) {
+      if (TimeMatmul(jit, form, argv[i], text) != 0) return 1;
+    }
+  }
+  return 0;
+}
+
 int Main(int argc, char** argv) {
   const std::string filter = argc > 1 ? argv[1] : "";
   auto jit = llvm_backend::Jit::Create({.threads = 1, .keep_text = true});
   if (!jit.ok()) return 1;
+  if (filter == "--matmul") return TimeMatmuls(**jit, argc, argv);
   const l0::Kernel peak = Parse(kPeak);
   if (!(*jit)->Compile({&peak, 1}).ok()) return 1;
   const double peak_flops = 2.0 * 384 * 100000 / TimeKernel(peak, (*jit)->Find("peak"));

@@ -2,10 +2,18 @@
 
 #include <sys/mman.h>
 
+#include <atomic>
 #include <new>
 
 namespace l3c::egraph {
 namespace {
+
+std::atomic<bool> huge_pages = true;
+
+void Wish(void* block, size_t bytes) {
+  if (bytes < kHugePage || !huge_pages.load(std::memory_order_relaxed)) return;
+  madvise(block, bytes, MADV_HUGEPAGE);  // the pages work without it
+}
 
 // `bytes` of address space that begin with a huge page, in which nothing stands yet.
 std::byte* ReserveAligned(size_t bytes) {
@@ -26,6 +34,8 @@ size_t WholePages(size_t bytes) {
 
 }  // namespace
 
+void WishForHugePages(bool wish) { huge_pages.store(wish, std::memory_order_relaxed); }
+
 void* MapPages(size_t bytes) {
   if (bytes < kHugePage) {
     void* block = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -38,7 +48,7 @@ void* MapPages(size_t bytes) {
     munmap(block, bytes);
     throw std::bad_alloc();
   }
-  madvise(block, bytes, MADV_HUGEPAGE);  // a wish; the pages work without it
+  Wish(block, bytes);
   return block;
 }
 

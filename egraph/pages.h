@@ -20,12 +20,16 @@ namespace l3c::egraph {
 inline constexpr size_t kHugePage = size_t{1} << 21;
 
 // Zeroed pages from the kernel; from kHugePage on they begin where a huge page may, and are huge
-// where the kernel has them. A page that is touched for the first time costs as much as some
-// hundred instructions, a huge one as a tenth of the pages that it is worth.
+// where the kernel has them and they are wished for. A page that is touched for the first time
+// costs as much as some hundred instructions, a huge one as a tenth of the pages that it is worth.
 void* MapPages(size_t bytes);
 // More or fewer of them, which may stand elsewhere then; nothing is copied.
 void* RemapPages(void* block, size_t old_bytes, size_t bytes);
 void UnmapPages(void* block, size_t bytes);
+
+// For the whole process; true at first. Huge pages that are not full take megabytes that nobody
+// counts: too many for a small budget of bytes.
+void WishForHugePages(bool wish);
 
 // A block of `size` elements whose bytes are zero at first.
 template <typename T>

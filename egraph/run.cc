@@ -25,6 +25,9 @@ constexpr uint64_t kMinShared = 65536;
 // huge pages of matches and of rows that are not full.
 constexpr size_t kSharedRoom = (size_t{3} << 19) + 2 * kHugePage;
 
+// Under a smaller budget of bytes, huge pages that are not full are a share that counts.
+constexpr uint64_t kManyBytes = uint64_t{256} << 20;
+
 // A deadline further away than this many seconds is none: the clock cannot hold it.
 constexpr double kNoDeadline = 1e9;
 
@@ -65,6 +68,7 @@ class Engine {
         blocks_(graph),
         reports_(graph.rule_count()) {
     deadline_ = DeadlineAfter(budget.max_seconds);
+    WishForHugePages(budget.max_bytes >= kManyBytes);
   }
 
   RunReport Run(const Schedule& schedule) {
