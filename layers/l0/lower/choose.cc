@@ -153,7 +153,7 @@ class Chooser {
     numbers_.emplace(result_.table);
     AssertCandidates();
     if (!Saturate("choose")) {
-      if (failure_ && options_.mode != search::Mode::kOff && span_ < kSpans.size()) {
+      if (failure_ && !Strict() && options_.mode != search::Mode::kOff && span_ < kSpans.size()) {
         next_span_ = span_ + 1;
       }
       return std::nullopt;
@@ -296,9 +296,13 @@ class Chooser {
 
   bool narrow() const { return span_ > 0 && span_ < kSpans.size(); }
 
+  // Who brings rules and a budget is told which of the rules have used it up.
+  bool Strict() const { return options_.budget.nodes_given && !options_.added.empty(); }
+
   // Rows that candidates may come to before the span is narrowed.
   uint64_t Room(bool fuse) {
-    if (!fuse) return std::numeric_limits<uint64_t>::max();  // saturation says what there was
+    // Saturation says what there was.
+    if (!fuse || Strict()) return std::numeric_limits<uint64_t>::max();
     if (span_ + 1 == kSpans.size() && !options_.budget.nodes_given) {
       most_ = std::max(most_, RowsOfDeepStep(result_.table.values.size()));
       budget_.max_nodes = std::max(budget_.max_nodes, most_);
