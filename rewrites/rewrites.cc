@@ -71,10 +71,12 @@ bool LeaveOutRule(const RuleFile& file, std::string_view rule) {
 }  // namespace
 
 bool LeaveOut(std::string_view name) {
+  // Once is enough, of a file and of its rules.
   const size_t slash = name.find('/');
+  if (LeftOut().contains(name) || LeftOut().contains(name.substr(0, slash))) return true;
   const RuleFile* file = Find(name.substr(0, slash));
   if (file == nullptr) return false;
-  if (slash != std::string_view::npos) return LeaveOutRule(*file, name.substr(slash + 1));
+  if (slash != std::string_view::npos && !LeaveOutRule(*file, name.substr(slash + 1))) return false;
   LeftOut().emplace(name);
   return true;
 }

@@ -1,9 +1,12 @@
 #include "runtime/batches.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "layers/tensor/philox.h"
+#include "runtime/message.h"
 
 namespace l3c::runtime {
 namespace {
@@ -73,6 +76,18 @@ void ConvertStored(Stored type, const std::byte* from, std::byte* to, tensor::DT
     case Stored::kF64:
       return ConvertFrom<double>(from, to, dtype, count, scale);
   }
+}
+
+// Of `count` reals, the first that is NaN or infinite.
+std::optional<size_t> FirstNotFinite(const std::byte* values, tensor::DType dtype, size_t count) {
+  const auto first = [&]<class Real>(Real value) -> std::optional<size_t> {
+    for (size_t i = 0; i < count; ++i) {
+      std::memcpy(&value, values + i * sizeof value, sizeof value);
+      if (!std::isfinite(value)) return i;
+    }
+    return std::nullopt;
+  };
+  return dtype == tensor::DType::kF32 ? first(0.0f) : first(0.0);
 }
 
 }  // namespace
@@ -221,6 +236,16 @@ absl::Status Batches::Fill(int64_t number, size_t field, std::byte* out) {
       } else {
         ConvertStored(data.type, from, to, dtype, data.elements, data.scale);
       }
+    }
+  }
+  // What is in memory was looked at when it was read.
+  if (data.rows != nullptr && IsFloat(data.type) && tensor::IsFloat(dtype)) {
+    const size_t count = stored_rows_.size() * static_cast<size_t>(data.elements);
+    if (const auto bad = FirstNotFinite(out, dtype, count)) {
+      const int64_t sample = stored_rows_[*bad / static_cast<size_t>(data.elements)];
+      return absl::InvalidArgumentError(Message(
+          "data '", source_.name, "', split '", sampler_.split, "': sample ", sample, ": field '",
+          declared.field, "' has a value that is no finite number of ", tensor::DTypeName(dtype)));
     }
   }
   const auto filled = static_cast<size_t>(rows * pieces) * wanted_bytes;

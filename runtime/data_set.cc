@@ -12,11 +12,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "layers/support/printer.h"
 #include "layers/tensor/philox.h"
-#include "nlohmann/json.hpp"
 #include "runtime/array_format.h"
-#include "runtime/durable_file.h"
+#include "runtime/data_folder.h"
 #include "runtime/image_files.h"
 #include "runtime/memory.h"
 #include "runtime/message.h"
@@ -25,100 +23,6 @@ namespace l3c::runtime {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr size_t kMaxManifest = size_t{16} << 20;
-
-// What a file is besides an array: pictures, or the classes that their subfolders are.
-constexpr std::string_view kImages = "images";
-constexpr std::string_view kClasses = "classes";
-
-struct FieldFile {
-  std::string path;
-  const ArrayFormat* format = nullptr;  // null: `kind` says
-  std::string_view kind;
-  std::string column;
-  double scale = 1;
-};
-
-std::string FormatNames() {
-  std::vector<std::string> names;
-  for (const ArrayFormat& format : ArrayFormats()) names.emplace_back(format.name);
-  return support::Join(names);
-}
-
-// The entry of a field in dataset.json.
-absl::StatusOr<FieldFile> FromManifest(const nlohmann::json& manifest, const std::string& path,
-                                       const fs::path& folder, const std::string& split,
-                                       const std::string& field) {
-  const auto bad = [&](std::string_view message) {
-    return absl::InvalidArgumentError(Message(path, ": ", message));
-  };
-  if (!manifest.is_object() || !manifest.contains(split) || !manifest[split].is_object()) {
-    return bad(Message("there is no split '", split, "'"));
-  }
-  const nlohmann::json& fields = manifest[split];
-  if (!fields.contains(field) || !fields[field].is_object()) {
-    std::vector<std::string> names;
-    for (const auto& [name, value] : fields.items()) names.push_back(Message("'", name, "'"));
-    return bad(
-        Message("split '", split, "' has no field '", field, "'; it has ", support::Join(names)));
-  }
-  const nlohmann::json& entry = fields[field];
-  FieldFile file;
-  for (const auto& [key, value] : entry.items()) {
-    if (key == "file" && value.is_string()) {
-      file.path = (folder / value.get<std::string>()).string();
-    } else if (key == "format" && value.is_string()) {
-      const auto name = value.get<std::string>();
-      file.format = FindArrayFormat(name);
-      if (name == kImages) file.kind = kImages;
-      if (name == kClasses) file.kind = kClasses;
-      if (file.format == nullptr && file.kind.empty()) {
-        return bad(Message("unknown format '", name, "'; the formats are ", FormatNames(), ", ",
-                           kImages, ", ", kClasses));
-      }
-    } else if (key == "column" && value.is_string() && !value.get<std::string>().empty()) {
-      file.column = value.get<std::string>();
-    } else if (key == "scale" && value.is_number() && std::isfinite(value.get<double>())) {
-      file.scale = value.get<double>();
-    } else {
-      return bad(
-          Message(split, ".", field, ": '", key, "' is unknown or has a value of the wrong kind"));
-    }
-  }
-  if (file.path.empty() || !entry.contains("format")) {
-    return bad(Message(split, ".", field, " needs 'file' and 'format'"));
-  }
-  const bool columns = file.format != nullptr ? file.format->columns : file.kind == kImages;
-  if (!file.column.empty() && !columns) {
-    return bad(Message(split, ".", field, ": a 'column' of a format that has none"));
-  }
-  return file;
-}
-
-absl::StatusOr<FieldFile> ByName(const fs::path& folder, const std::string& split,
-                                 const std::string& field) {
-  FieldFile file;
-  std::error_code ignored;
-  for (const ArrayFormat& format : ArrayFormats()) {
-    for (std::string_view packed : {"", ".gz"}) {
-      const fs::path path = folder / Message(split, ".", field, ".", format.name, packed);
-      if (!fs::exists(path, ignored)) continue;
-      file.format = &format;
-      file.path = path.string();
-      return file;
-    }
-  }
-  if (const fs::path path = folder / Message(split, ".", field); fs::is_directory(path, ignored)) {
-    file.kind = kImages;
-    file.path = path.string();
-    return file;
-  }
-  return absl::NotFoundError(Message(folder.string(), ": neither dataset.json nor a file ", split,
-                                     ".", field, ".EXT with EXT one of ", FormatNames(),
-                                     " (or with .gz behind it), nor a folder ", split, ".", field,
-                                     " of pictures"));
-}
 
 // Calls visit(sample, value) for each element until it returns false.
 template <class T, class Visit>
@@ -212,6 +116,32 @@ absl::Status CheckDistributions(const l0::FieldSource& field, const FieldFile& f
   return status;
 }
 
+// NaN, an infinity, or what is beyond the field's type would be found in the loss, where it looks as
+// if training had gone wrong.
+absl::Status CheckReals(const l0::FieldSource& field, const FieldFile& file,
+                        const FieldData& data) {
+  const double most = field.dtype == tensor::DType::kF32
+                          ? static_cast<double>(std::numeric_limits<float>::max())
+                          : std::numeric_limits<double>::max();
+  if (!IsFloat(data.type) && std::abs(file.scale) <= most / 0x1p64) return absl::OkStatus();
+  absl::Status status;
+  VisitElements(data, [&](int64_t sample, auto value) {
+    const auto stored = static_cast<double>(value);
+    if (std::abs(stored * file.scale) <= most) return true;
+    const std::string what = std::isnan(stored)   ? "nan is no number"
+                             : std::isinf(stored) ? Message(stored, " is no finite number")
+                             : file.scale != 1
+                                 ? Message(stored, " scaled by ", file.scale, " does not fit ",
+                                           tensor::DTypeName(field.dtype))
+                                 : Message(stored, " does not fit ",
+                                           tensor::DTypeName(field.dtype));
+    status = absl::InvalidArgumentError(
+        Message(file.path, ": sample ", sample, ": field '", field.field, "': ", what));
+    return false;
+  });
+  return status;
+}
+
 std::vector<int64_t> WithoutOnes(const std::vector<int64_t>& extents, size_t begin) {
   std::vector<int64_t> rest;
   for (size_t i = begin; i < extents.size(); ++i) {
@@ -240,7 +170,7 @@ absl::Status CheckField(const l0::FieldSource& field, const FieldFile& file,
       return bad(Message("a scale for field '", field.field, "' of integers"));
     }
   }
-  if (tensor::IsFloat(field.dtype) && field.classes == 0) return absl::OkStatus();
+  if (tensor::IsFloat(field.dtype) && field.classes == 0) return CheckReals(field, file, data);
   if (tensor::IsFloat(field.dtype)) return CheckDistributions(field, file, data);
   const IntegerRange range = RangeOf(field.dtype);
   absl::Status status;
@@ -301,6 +231,10 @@ class FieldReader {
       }
     }
     absl::StatusOr<StoredArray> array = ReadArray(file.path, *file.format, wanted, reader_);
+    if (absl::IsOutOfRange(array.status())) {
+      return absl::InvalidArgumentError(
+          Message(std::string(array.status().message()), "; field '", field.field, "'"));
+    }
     if (!array.ok()) return array.status();
     data.type = array->type;
     data.bytes = std::move(array->bytes);
@@ -361,21 +295,8 @@ class FieldReader {
 
 absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::string& folder,
                                     const std::string& split, const DataOptions& options) {
-  std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
-    return absl::NotFoundError(
-        Message("data '", source.name, "': there is no folder '", folder, "'"));
-  }
-  std::optional<nlohmann::json> manifest;
-  const std::string manifest_path = (fs::path(folder) / "dataset.json").string();
-  if (fs::exists(manifest_path, ignored)) {
-    absl::StatusOr<std::string> text = ReadText(manifest_path, kMaxManifest);
-    if (!text.ok()) return text.status();
-    manifest = nlohmann::json::parse(*text, nullptr, /*allow_exceptions=*/false);
-    if (manifest->is_discarded()) {
-      return absl::InvalidArgumentError(Message(manifest_path, ": not JSON"));
-    }
-  }
+  const absl::StatusOr<DataFolder> where = DataFolder::Open(source, folder, split);
+  if (!where.ok()) return where.status();
   static const std::unique_ptr<FileReader> portable =
       *FileReader::Create(FileReader::Kind::kPortable);
   FieldReader reader(options.reader != nullptr ? *options.reader : *portable,
@@ -383,9 +304,7 @@ absl::StatusOr<SplitData> ReadSplit(const l0::DataSource& source, const std::str
   SplitData data;
   std::string first_path;
   for (const l0::FieldSource& field : source.fields) {
-    absl::StatusOr<FieldFile> file =
-        manifest ? FromManifest(*manifest, manifest_path, folder, split, field.field)
-                 : ByName(folder, split, field.field);
+    const absl::StatusOr<FieldFile> file = where->File(split, field.field);
     if (!file.ok()) return file.status();
     FieldData loaded;
     absl::StatusOr<std::vector<int64_t>> extents = reader.Read(field, *file, loaded);

@@ -61,6 +61,7 @@ class CsvReader {
         return stream_.Bad(Message("line ", number, ": '", cell.substr(0, 40), "' is not ",
                                    floats_ ? "a number" : "a whole number"));
       }
+      if (absl::Status s = CheckCell(number, cell); !s.ok()) return s;
       ++count;
     }
     if (count != per_line_) {
@@ -71,6 +72,19 @@ class CsvReader {
     return absl::OkStatus();
   }
 
+  // OutOfRange where the last cell is a number that the field cannot have.
+  absl::Status CheckCell(int64_t number, std::string_view cell) const {
+    if (!floats_ || std::isfinite(value_)) {
+      const bool fits = array_.type != Stored::kF32 ||
+                        std::abs(value_) <= static_cast<double>(std::numeric_limits<float>::max());
+      if (fits) return absl::OkStatus();
+      return absl::OutOfRangeError(Message(stream_.path(), ": line ", number, ": '",
+                                           cell.substr(0, 40), "' does not fit f32"));
+    }
+    return absl::OutOfRangeError(Message(stream_.path(), ": line ", number, ": '",
+                                         cell.substr(0, 40), "' is no finite number"));
+  }
+
   bool AddCell(std::string_view cell) {
     if (array_.type == Stored::kI64) {
       int64_t value = 0;
@@ -78,12 +92,11 @@ class CsvReader {
       AppendElement(array_.bytes, value);
       return true;
     }
-    double value = 0;
-    if (!ParseCell(cell, &value)) return false;
+    if (!ParseCell(cell, &value_)) return false;
     if (array_.type == Stored::kF32) {
-      AppendElement(array_.bytes, static_cast<float>(value));
+      AppendElement(array_.bytes, static_cast<float>(value_));
     } else {
-      AppendElement(array_.bytes, value);
+      AppendElement(array_.bytes, value_);
     }
     return true;
   }
@@ -94,6 +107,7 @@ class CsvReader {
   const std::string column_;
   bool column_found_ = false;
   size_t column_index_ = 0;
+  double value_ = 0;  // of the last cell of reals
   StoredArray array_;
 };
 

@@ -9,11 +9,11 @@
 namespace l3c::egraph {
 namespace {
 
-// Classes below `root`, children first, through the e-nodes that `usable` admits; nothing when one
-// of them reaches itself.
+// Classes below the roots, children first, through the e-nodes that `usable` admits; nothing when
+// one of them reaches itself.
 template <typename Usable>
-std::optional<std::vector<ClassRef>> Topological(const EGraphView& view, ClassRef root,
-                                                 Usable&& usable) {
+std::optional<std::vector<ClassRef>> Topological(const EGraphView& view,
+                                                 std::span<const ClassRef> roots, Usable&& usable) {
   enum : uint8_t { kNew, kOpen, kDone };
   std::vector<uint8_t> colors(view.class_count(), kNew);
   std::vector<ClassRef> order;
@@ -25,28 +25,31 @@ std::optional<std::vector<ClassRef>> Topological(const EGraphView& view, ClassRe
     colors[c] = kOpen;
     stack.push_back({c, view.FirstNode(ClassRef{c}).index, 0});
   };
-  open(root.index);
-  while (!stack.empty()) {
-    Frame& top = stack.back();
-    const uint32_t end = view.FirstNode(ClassRef{top.c}).index + view.NodeCountOf(ClassRef{top.c});
-    bool descended = false;
-    for (; top.node < end && !descended; ++top.node, top.child = 0) {
-      if (!usable(ENodeRef{top.node})) continue;
-      const std::span<const ClassRef> children = view.NodeChildren(ENodeRef{top.node});
-      while (top.child < children.size() && colors[children[top.child].index] == kDone) {
-        ++top.child;
+  for (ClassRef root : roots) {
+    if (colors[root.index] == kNew) open(root.index);
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      const uint32_t end =
+          view.FirstNode(ClassRef{top.c}).index + view.NodeCountOf(ClassRef{top.c});
+      bool descended = false;
+      for (; top.node < end && !descended; ++top.node, top.child = 0) {
+        if (!usable(ENodeRef{top.node})) continue;
+        const std::span<const ClassRef> children = view.NodeChildren(ENodeRef{top.node});
+        while (top.child < children.size() && colors[children[top.child].index] == kDone) {
+          ++top.child;
+        }
+        if (top.child == children.size()) continue;
+        const uint32_t child = children[top.child].index;
+        if (colors[child] == kOpen) return std::nullopt;
+        open(child);
+        descended = true;
+        break;
       }
-      if (top.child == children.size()) continue;
-      const uint32_t child = children[top.child].index;
-      if (colors[child] == kOpen) return std::nullopt;
-      open(child);
-      descended = true;
-      break;
+      if (descended) continue;
+      colors[top.c] = kDone;
+      order.push_back(ClassRef{top.c});
+      stack.pop_back();
     }
-    if (descended) continue;
-    colors[top.c] = kDone;
-    order.push_back(ClassRef{top.c});
-    stack.pop_back();
   }
   return order;
 }
@@ -71,8 +74,8 @@ class Front {
       if (!fine) cost[0] = kInfinity;
       node_costs_.push_back(cost);
     }
-    const auto order =
-        Topological(view_, root, [&](ENodeRef n) { return node_costs_[n.index][0] < kInfinity; });
+    const auto order = Topological(view_, std::span(&root, 1),
+                                   [&](ENodeRef n) { return node_costs_[n.index][0] < kInfinity; });
     if (!order) {
       result_.acyclic = false;
       return std::move(result_);
@@ -232,23 +235,33 @@ ParetoResult ParetoExtract(const EGraphView& view, ClassRef root, const ParetoOp
 }
 
 double CountTerms(const EGraphView& view, ClassRef root) {
-  if (!root.valid()) return 0;
-  const auto usable = [&](ENodeRef n) { return HasAllChildren(view, n); };
-  const auto order = Topological(view, root, usable);
+  return CountTerms(view, std::span(&root, 1));
+}
+
+double CountTerms(const EGraphView& view, std::span<const ClassRef> roots) {
+  for (ClassRef root : roots) {
+    if (!root.valid()) return 0;
+  }
+  std::vector<bool> usable(view.node_count());
+  for (uint32_t n = 0; n < view.node_count(); ++n) usable[n] = HasAllChildren(view, ENodeRef{n});
+  const auto order = Topological(view, roots, [&](ENodeRef n) { return usable[n.index]; });
   if (!order) return kInfinity;
   std::vector<double> counts(view.class_count(), 0);
+  const auto times = [](double a, double b) { return a == 0 || b == 0 ? 0 : a * b; };
   for (ClassRef c : *order) {
     double sum = 0;
     for (uint32_t i = 0; i < view.NodeCountOf(c); ++i) {
       const ENodeRef n{view.FirstNode(c).index + i};
-      if (!usable(n)) continue;
+      if (!usable[n.index]) continue;
       double product = 1;
-      for (ClassRef child : view.NodeChildren(n)) product *= counts[child.index];
+      for (ClassRef child : view.NodeChildren(n)) product = times(product, counts[child.index]);
       sum += product;
     }
     counts[c.index] = sum;
   }
-  return counts[root.index];
+  double product = 1;
+  for (ClassRef root : roots) product = times(product, counts[root.index]);
+  return product;
 }
 
 }  // namespace l3c::egraph

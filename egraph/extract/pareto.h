@@ -63,5 +63,7 @@ ParetoResult ParetoExtract(const EGraphView& view, ClassRef root, const ParetoOp
 // Distinct terms below `root`, each e-node counted with the product of its children. A double:
 // exact up to 2^53, then rounded, infinity beyond its range or when the graph has a cycle.
 double CountTerms(const EGraphView& view, ClassRef root);
+// Of one term for each of the roots: the product, in one pass over the graph.
+double CountTerms(const EGraphView& view, std::span<const ClassRef> roots);
 
 }  // namespace l3c::egraph

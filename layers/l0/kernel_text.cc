@@ -284,15 +284,15 @@ class KernelParser {
       p_.Next();
       const Span span = p_.Peek().span;
       const std::optional<int64_t> number = p_.ExpectInteger("the number of the value");
-      if (!number) return false;
-      if (*number != static_cast<int64_t>(values_.size())) {
+      // Said once: those behind it are out of order with it.
+      if (number && *number != static_cast<int64_t>(values_.size()) && !misnumbered_) {
         p_.Error(span,
                  "values are numbered in order; this one is %" + std::to_string(values_.size()));
-        return false;
+        misnumbered_ = true;
       }
       // The value exists even if its line is wrong, so that later lines are not blamed.
       values_.push_back(static_cast<UopId>(kernel_.uops.size()));
-      const bool ok = p_.Expect("=") && ParseValue(uop);
+      const bool ok = number && p_.Expect("=") && ParseValue(uop) && !misnumbered_;
       uop.span = p_.SpanFrom(begin);
       kernel_.uops.push_back(std::move(uop));
       return ok;
@@ -372,9 +372,11 @@ class KernelParser {
     const UopId self = static_cast<UopId>(kernel_.uops.size());
     if (*number >= static_cast<int64_t>(values_.size()) ||
         values_[static_cast<size_t>(*number)] >= self) {
-      p_.Error(p_.SpanFrom(begin),
-               "value %" + std::to_string(*number) + " is not defined before this line",
-               support::Kind::kSafety);
+      if (!misnumbered_) {
+        p_.Error(p_.SpanFrom(begin),
+                 "value %" + std::to_string(*number) + " is not defined before this line",
+                 support::Kind::kSafety);
+      }
       return std::nullopt;
     }
     return values_[static_cast<size_t>(*number)];
@@ -570,6 +572,7 @@ class KernelParser {
   std::map<std::string, uint32_t> params_;
   std::map<std::string, AxisId> axes_;
   std::vector<UopId> values_;  // by printed number
+  bool misnumbered_ = false;
   std::optional<UopId> row_;   // of the index parsed last
   bool failed_ = false;
 };

@@ -296,8 +296,13 @@ class PlanParser : public ParserBase {
     Next();
     auto name = ExpectName("the name of a data source");
     if (!name || !ExpectWord("at")) return SkipToDeclaration(kDeclarations);
+    const uint32_t at_path = Here();
     auto path = ExpectString("the path of a folder, in quotes");
     if (!path) return SkipToDeclaration(kDeclarations);
+    if (path->empty()) {
+      Error(SpanFrom(at_path), "the path of data '" + name->text + "' is empty", Kind::kEnvironment)
+          .Fix("name the folder that they lie in, such as \"data/" + name->text + "\"");
+    }
     DataSource source;
     source.name = name->text;
     source.path = *path;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,6 +34,9 @@ bool IsName(const std::string& text) {
                      [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
+// Beyond this a number of steps is taken for a mistake, as in L1.
+constexpr int64_t kMaxSteps = int64_t{1} << 40;
+
 class Verifier {
  public:
   Verifier(const Plan& plan, Diagnostics& diagnostics) : plan_(plan), diagnostics_(diagnostics) {}
@@ -56,6 +60,7 @@ class Verifier {
     if (plan_.control.empty()) {
       Error(Kind::kLiveness, {}, "the plan has no control unit, so nothing ever runs");
     }
+    for (const ControlUnit& unit : plan_.control) CheckLimits(unit);
     bool control_sound = true;
     for (const ControlUnit& unit : plan_.control) {
       control_sound = VerifyControl(unit, plan_, diagnostics_) && control_sound;
@@ -401,6 +406,55 @@ class Verifier {
         Error(Kind::kConsistency, phase.span, "phase '" + phase.name + "' has impossible totals");
       }
     }
+  }
+
+  // ---- Lengths -------------------------------------------------------------------------------
+
+  // The words that bound the loops of control units, by the names that control_build.h gives them;
+  // a phase of several has its name in front.
+  void CheckLimits(const ControlUnit& unit) {
+    for (const Region& region : unit.regions) {
+      if (region.name != "limits" || region.names.size() != region.values.size()) continue;
+      for (size_t w = 0; w < region.values.size(); ++w) {
+        CheckLimit(region, region.names[w], region.values[w]);
+      }
+    }
+  }
+
+  void CheckLimit(const Region& region, std::string_view name, int64_t value) {
+    const auto is = [name](std::string_view word) {
+      return name == word || (name.ends_with(word) && name[name.size() - word.size() - 1] == '_');
+    };
+    // An evaluation may go through the split once.
+    const bool evaluation = name == "batches" || is("eval_batches");
+    int64_t least = 0, most = std::numeric_limits<int64_t>::max();
+    if (evaluation) {
+      least = name == "batches" ? 1 : 0;
+      most = std::max<int64_t>(least, BatchesOfEvaluation());
+    } else if (is("steps")) {
+      least = 1;
+      most = kMaxSteps;
+    } else if (is("steps_per_epoch")) {
+      least = 1;
+    } else if (!is("eval_every") && !is("checkpoint_every")) {
+      return;
+    }
+    if (value >= least && value <= most) return;
+    Error(Kind::kResourceBound, region.span,
+          "'" + std::string(name) + "' is " + std::to_string(value))
+        .Fix("it must be " + std::to_string(least) + " to " + std::to_string(most) +
+             (evaluation ? ", the batches of the split that is evaluated" : ""));
+  }
+
+  // Of the largest split that is not trained on.
+  int64_t BatchesOfEvaluation() const {
+    int64_t most = 0;
+    for (const Sampler& sampler : plan_.samplers) {
+      if (sampler.batch < 1 || sampler.split == "train") continue;
+      most =
+          std::max(most, sampler.samples / sampler.batch + (sampler.samples % sampler.batch > 0));
+    }
+    return most;
   }
 
   // ---- Commands ------------------------------------------------------------------------------

@@ -1,5 +1,9 @@
 // Actors: state, windows, and the heads of their handlers.
+#include <cmath>
+#include <limits>
+
 #include "layers/l1/program_parser.h"
+#include "layers/support/units.h"
 
 namespace l3c::l1 {
 
@@ -52,14 +56,11 @@ bool ProgramParser::ParseState(Actor& actor, std::map<std::string, Span>& states
   if (!domain) return false;
   field.dtype = domain->dtype;
   field.shape = domain->shape;
-  if (!Expect(",") || !ExpectWord("init") || !Expect(":")) return false;
-  if (!ParseInit(field)) return false;
-  if (Accept(",")) {
-    if (!ExpectWord("param")) return false;
-    field.parameter = true;
-  }
+  bool sound = Expect(",") && ExpectWord("init") && Expect(":") && ParseInit(field);
+  if (sound && Accept(",")) sound = field.parameter = ExpectWord("param");
+  // A field with a wrong value is a field all the same: those who read it are not to blame.
   if (Declare(states, *name, "state field")) actor.state.push_back(std::move(field));
-  return true;
+  return sound;
 }
 
 bool ProgramParser::ParseInit(StateField& field) {
@@ -85,9 +86,25 @@ bool ProgramParser::ParseInit(StateField& field) {
     field.init = entry.kind;
     if (entry.argument != nullptr) {
       if (!Expect("(")) return false;
+      const uint32_t begin = Here();
       const auto value = ExpectReal(entry.argument);
-      if (!value || !Expect(")")) return false;
+      if (!value) return false;
+      const Span span = SpanFrom(begin);
+      if (!Expect(")")) return false;
       field.a = *value;
+      const bool magnitude = field.init != InitKind::kConstant;
+      const double most = field.dtype == tensor::DType::kF32
+                              ? static_cast<double>(std::numeric_limits<float>::max())
+                              : std::numeric_limits<double>::max();
+      if (!(std::abs(*value) <= most) || (magnitude && *value < 0)) {
+        Error(span,
+              std::string(entry.argument) + " of '" + init->text + "' is " +
+                  support::PrintReal(*value),
+              Kind::kConsistency)
+            .Fix(std::string("it must be ") + (magnitude ? "at least 0 and " : "") + "finite in " +
+                 std::string(tensor::DTypeName(field.dtype)));
+        return false;
+      }
     }
     const bool random = field.init == InitKind::kKaiming || field.init == InitKind::kNormal ||
                         field.init == InitKind::kUniform;

@@ -71,7 +71,8 @@ void ProgramParser::ParseGraph() {
     return false;
   });
   if (!ok) SkipToDeclaration(Keywords());
-  if (!compute) {
+  // It may be what an error before this one has spoilt.
+  if (!compute && !diagnostics().has_errors()) {
     Error(name->span, "tensor graph '" + name->text + "' has no compute")
         .Fix("add fn compute(…) -> (…) { … }");
   }

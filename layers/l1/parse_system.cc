@@ -281,6 +281,19 @@ bool ProgramParser::ParseField(BoundData& data, std::map<std::string, Span>& fie
     }
     field.classes = *classes;
   }
+  const bool sound = ParseFieldPlace(data, field);
+  if (field.name == kValidField) {
+    Error(field.span, "'valid' names the mask of a batch; call the field something else",
+          Kind::kConsistency);
+    return true;
+  }
+  // With a wrong place it is a field all the same: those who read it are not to blame.
+  if (Declare(fields, *name, "field")) data.fields.push_back(std::move(field));
+  return sound;
+}
+
+// `@ NODE, path: "FOLDER"`.
+bool ProgramParser::ParseFieldPlace(const BoundData& data, BoundField& field) {
   if (!Expect("@")) return false;
   const uint32_t at = Here();
   const auto storage = ExpectNode("a storage node");
@@ -289,18 +302,17 @@ bool ProgramParser::ParseField(BoundData& data, std::map<std::string, Span>& fie
   if (program_.system.nodes[*storage].kind != NodeKind::kStorage) {
     Error(SpanFrom(at), "'" + program_.system.nodes[*storage].name + "' is no storage node",
           Kind::kSafety);
-    return false;
   }
   if (!Expect(",") || !ExpectWord("path") || !Expect(":")) return false;
+  const auto at_path = Here();
   const auto path = ExpectString("the path of the data, in quotes");
   if (!path) return false;
-  field.path = *path;
-  if (field.name == kValidField) {
-    Error(field.span, "'valid' names the mask of a batch; call the field something else",
-          Kind::kConsistency);
+  if (path->empty()) {
+    Error(SpanFrom(at_path), "the path of the data is empty", Kind::kEnvironment)
+        .Fix("name the folder that they lie in, such as \"data/" + data.name + "\"");
     return true;
   }
-  if (Declare(fields, *name, "field")) data.fields.push_back(std::move(field));
+  field.path = *path;
   return true;
 }
 

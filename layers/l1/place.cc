@@ -616,8 +616,7 @@ class Placer {
       return;
     }
     PreferFirst(*held, *best);
-    const double terms = egraph::CountTerms(*view_, root_);
-    result_.explanation.report.candidates = static_cast<uint64_t>(std::min(terms, 1.8e19));
+    result_.explanation.report.candidates = egraph::CountTerms(*view_, root_);
 
     for (const std::string& id : Decisions()) {
       // Where there is one way alone nothing is decided, but for the nodes and the depth.

@@ -89,6 +89,7 @@ class ProgramParser : public support::ParserBase {
   bool CheckShape(const tensor::Shape& shape, Span span);
   void ParseData();
   bool ParseField(BoundData& data, std::map<std::string, Span>& fields);
+  bool ParseFieldPlace(const BoundData& data, BoundField& field);
 
   // ---- Actors (parse_actor.cc) -----------------------------------------------------------------
   void ParseActor();

@@ -147,6 +147,7 @@ bool TensorBody::ParseLet() {
 
 bool TensorBody::ParseReturn(const std::vector<Name>& outputs) {
   const uint32_t begin = Here();
+  binding_.clear();
   Next();
   std::vector<NodeId> values;
   const bool ok = ParseList("(", ")", [&] {

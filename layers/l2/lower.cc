@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,11 +35,6 @@ using search::NoCandidates;
 using search::SearchFailure;
 
 constexpr char kFrontDecision[] = "l2/goal.front";
-
-uint64_t Saturate(double count) {
-  return count >= 1.8446744073709552e19 ? std::numeric_limits<uint64_t>::max()
-                                        : static_cast<uint64_t>(count);
-}
 
 // What annotations fix must be sound in the methods that they land in; the candidates in which it
 // is not are dropped.
@@ -101,7 +95,7 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
     result.failure = *graph.timeout();
     return result;
   }
-  explanation.report.candidates = Saturate(graph.CountCandidates());
+  explanation.report.candidates = graph.CountCandidates();
   result.failure = searcher.CheckForced();
   if (result.failure) return result;
 
@@ -164,8 +158,7 @@ void Join(search::Explanation& all, search::Explanation one) {
   all.report.egraph_classes += one.report.egraph_classes;
   all.report.work += one.report.work;
   all.report.scored += one.report.scored;
-  all.report.candidates = Saturate(static_cast<double>(all.report.candidates) *
-                                   static_cast<double>(one.report.candidates));
+  all.report.candidates *= one.report.candidates;
 }
 
 // Forced choices of the other models are not this one's to refuse.

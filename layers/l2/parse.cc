@@ -31,6 +31,7 @@
 #include "layers/l3/parse.h"
 #include "layers/support/parser.h"
 #include "layers/support/printer.h"
+#include "layers/support/escape_hatch_list.h"
 
 namespace l3c::l2 {
 namespace {
@@ -233,7 +234,7 @@ class MethodsParser {
     while (support::AtEscapeHatch(parser_)) {
       auto hatch = support::ParseEscapeHatch(parser_, "l2");
       if (!hatch) return false;
-      form.hatches.push_back(std::move(*hatch));
+      support::AddEscapeHatch(parser_, std::move(*hatch), form.hatches);
     }
     const uint32_t begin = parser_.Here();
     const bool sequential = parser_.AtWord("sequential");

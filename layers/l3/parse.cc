@@ -4,10 +4,12 @@
 
 #include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "layers/l3/forms.h"
 #include "layers/l3/resolve.h"
+#include "layers/support/escape_hatch_list.h"
 #include "layers/support/units.h"
 
 namespace l3c::l3 {
@@ -17,6 +19,9 @@ using support::EscapeHatch;
 using support::Kind;
 using support::Name;
 using support::ParserBase;
+
+// L1 delivers it with every batch, beside the fields.
+constexpr std::string_view kMask = "valid";
 
 const std::vector<std::string> kDeclarations = {"data", "model", "loss", "goal"};
 const std::vector<std::string> kModelFields = {"in", "out", "properties"};
@@ -47,7 +52,8 @@ class DeclarationParser {
       }
     }
     RefusePending();
-    if (!goal_seen_) {
+    // It may be what an error before this one has spoilt.
+    if (!goal_seen_ && !p_.diagnostics().has_errors()) {
       p_.Error(EndOfText(), "the specification has no goal")
           .Fix("add a line such as 'goal: minimize(LOSS)'");
     }
@@ -97,6 +103,11 @@ class DeclarationParser {
       if (!domain) return false;
       field.domain = *std::move(domain);
       field.domain_span = p_.SpanFrom(begin);
+      if (field.name == kMask) {
+        p_.Error(field.span, "'valid' names the mask of a batch: which of its rows are samples",
+                 Kind::kConsistency)
+            .Fix("call the field something else");
+      }
       Attach(data.name + "." + field.name);
       data.fields.push_back(std::move(field));
       return true;
@@ -554,7 +565,7 @@ class DeclarationParser {
   void Attach(const std::string& path) {
     if (pending_.empty()) return;
     auto& hints = module_.hints[path];
-    for (EscapeHatch& hatch : pending_) hints.push_back(std::move(hatch));
+    for (EscapeHatch& hatch : pending_) support::AddEscapeHatch(p_, std::move(hatch), hints);
     pending_.clear();
   }
 

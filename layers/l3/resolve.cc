@@ -149,6 +149,14 @@ class Resolver {
   Diagnostic& Unknown(Span span, std::string message, const std::string& name,
                       const std::vector<std::string>& candidates, std::string label,
                       const PlaceOf& place_of) {
+    ok_ = false;
+    // Once of a name, however often it is used and for what.
+    for (const Diagnostic& before : diagnostics_.all()) {
+      const bool same = before.message == message ||
+                        (before.message.starts_with("unknown ") && message.ends_with("'" + name + "'") &&
+                         before.message.ends_with("'" + name + "'"));
+      if (same) return unsaid_ = {};
+    }
     Diagnostic& error = Error(span, std::move(message)).Label(std::move(label));
     const std::string closest = support::ClosestMatch(name, candidates);
     if (!closest.empty()) {
@@ -168,6 +176,7 @@ class Resolver {
   }
 
   const Symbols symbols_;
+  Diagnostic unsaid_;
   support::Diagnostics& diagnostics_;
   bool ok_ = true;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "nlohmann/json.hpp"
 
@@ -23,6 +24,15 @@ std::string Short(double value) {
 
 std::string WithUnit(double value, const std::string& unit) {
   return unit.empty() ? Short(value) : Short(value) + " " + unit;
+}
+
+// Beyond 2^53 a count is known to so many figures only.
+constexpr double kExactCounts = 9007199254740992;
+
+std::string CountText(double count) {
+  if (std::isinf(count)) return "more than 10^308";
+  if (count < kExactCounts) return std::to_string(static_cast<uint64_t>(count));
+  return "about " + Short(count);
 }
 
 std::string CostText(const CostVector& cost) {
@@ -49,6 +59,11 @@ std::string DifferenceText(const CostVector& difference) {
 Json Number(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
+}
+
+Json CountJson(double count) {
+  if (count < kExactCounts) return static_cast<uint64_t>(count);
+  return std::min(count, std::numeric_limits<double>::max());
 }
 
 Json CostJson(const CostVector& cost) {
@@ -149,9 +164,10 @@ std::string RenderExplanation(const Explanation& explanation) {
     AppendPruned(d.pruned, "    ", out);
   }
   AppendPruned(explanation.pruned, "  ", out);
+  for (const std::string& cut : explanation.cuts) out += "  cut       " + cut + "\n";
   out += RenderRuleTraces(explanation);
   const SearchReport& r = explanation.report;
-  out += "  searched  " + std::to_string(r.candidates) + " candidates on " +
+  out += "  searched  " + CountText(r.candidates) + " candidates on " +
          std::to_string(r.egraph_nodes) + " e-nodes in " + std::to_string(r.egraph_classes) +
          " classes; " + std::to_string(r.scored) + " scored one by one\n";
   out += "  work      " + std::to_string(r.work);
@@ -186,29 +202,25 @@ std::string RenderExplanationJson(const Explanation& explanation) {
     out += line.dump() + "\n";
   }
   for (const RuleTrace& t : explanation.traces) {
-    const Json line = {{"event", "rule"},
-                       {"lowering", explanation.lowering},
-                       {"name", t.rule.name},
-                       {"file", t.rule.file},
-                       {"line", t.rule.line},
-                       {"numerics", t.numerics},
-                       {"matches", t.matches},
-                       {"won", t.won},
-                       {"lost", t.lost},
-                       {"why_not", t.why_not}};
+    const Json line = {{"event", "rule"},      {"lowering", explanation.lowering},
+                       {"name", t.rule.name},  {"file", t.rule.file},
+                       {"line", t.rule.line},  {"numerics", t.numerics},
+                       {"matches", t.matches}, {"won", t.won},
+                       {"lost", t.lost},       {"why_not", t.why_not}};
     out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
   }
   const SearchReport& r = explanation.report;
-  const Json line = {{"event", "search"},
-                     {"lowering", explanation.lowering},
-                     {"egraph_nodes", r.egraph_nodes},
-                     {"egraph_classes", r.egraph_classes},
-                     {"work", r.work},
-                     {"work_budget", r.work_budget},
-                     {"stop_reason", r.stop_reason},
-                     {"candidates", r.candidates},
-                     {"scored", r.scored},
-                     {"pruned", PrunedJson(explanation.pruned)}};
+  Json line = {{"event", "search"},
+               {"lowering", explanation.lowering},
+               {"egraph_nodes", r.egraph_nodes},
+               {"egraph_classes", r.egraph_classes},
+               {"work", r.work},
+               {"work_budget", r.work_budget},
+               {"stop_reason", r.stop_reason},
+               {"candidates", CountJson(r.candidates)},
+               {"scored", r.scored},
+               {"pruned", PrunedJson(explanation.pruned)}};
+  if (!explanation.cuts.empty()) line["cuts"] = explanation.cuts;
   return out + line.dump() + "\n";
 }
 

@@ -73,7 +73,7 @@ struct SearchReport {
   uint64_t work = 0;         // rule matches + extraction steps, never time
   uint64_t work_budget = 0;  // 0: none was set
   std::string stop_reason;   // "saturated", "node limit", …
-  uint64_t candidates = 0;   // counted on the graph, saturating at 2^64−1
+  double candidates = 0;     // counted on the graph: exact below 2^53, infinity beyond its range
   uint64_t scored = 0;       // candidates scored one by one
 };
 
@@ -82,6 +82,7 @@ struct Explanation {
   std::vector<Decision> decisions;
   std::vector<Pruned> pruned;
   std::vector<RuleTrace> traces;  // in the order of their files
+  std::vector<std::string> cuts;  // what a budget left out, and the option that has more looked at
   SearchReport report;
 
   const Decision* Find(std::string_view id) const;

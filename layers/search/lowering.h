@@ -40,6 +40,7 @@ std::string_view ModeName(Mode mode);
 struct Budget {
   uint64_t work = 50'000'000;  // rule matches and partial solutions
   uint64_t egraph_nodes = 500'000;
+  bool nodes_given = false;      // by the caller: a search that could do with more takes no more
   uint64_t candidates = 10'000;  // that are scored one by one, after dominance pruning
   size_t top = 8;                // handed to the next lowering
 };

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
+
+#include "layers/support/escape_hatch_list.h"
 
 namespace l3c::support {
 namespace {
@@ -94,6 +97,23 @@ std::optional<EscapeHatch> ParseEscapeHatch(ParserBase& parser, std::string_view
   if (!parser.Expect("]")) return fail();
   hatch.span = parser.SpanFrom(begin);
   return hatch;
+}
+
+void AddEscapeHatch(ParserBase& parser, EscapeHatch hatch, std::vector<EscapeHatch>& hatches) {
+  const auto first = std::find_if(hatches.begin(), hatches.end(), [&](const EscapeHatch& other) {
+    return other.layer == hatch.layer && other.directive == hatch.directive;
+  });
+  if (first != hatches.end()) {
+    parser
+        .Error(hatch.span,
+               "the annotation '" + hatch.layer + "::" + hatch.directive +
+                   "' stands twice on one thing",
+               Kind::kConsistency)
+        .With({first->span, "first here"})
+        .Fix("remove one of the two");
+    return;
+  }
+  hatches.push_back(std::move(hatch));
 }
 
 std::string PrintEscapeHatch(const EscapeHatch& hatch) {

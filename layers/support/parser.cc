@@ -233,10 +233,63 @@ Diagnostic& ParserBase::ErrorExpected(std::string_view what) {
   return error.Label("expected " + std::string(what));
 }
 
+namespace {
+
+bool IsWordByte(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// Whether the name stands where names are declared: first on a line before a ':', or behind one
+// word that is the first of its line ("let x", "kernel k("), other than at its own place.
+bool IsDeclaredIn(const SourceFile& source, const Name& name) {
+  constexpr std::string_view kBlanks = " \t";
+  const std::string_view text = source.text();
+  for (size_t at = text.find(name.text); at != std::string_view::npos;
+       at = text.find(name.text, at + 1)) {
+    const size_t end = at + name.text.size();
+    if (at == name.span.begin) continue;
+    if ((at > 0 && IsWordByte(text[at - 1])) || (end < text.size() && IsWordByte(text[end]))) {
+      continue;
+    }
+    const size_t newline = at == 0 ? std::string_view::npos : text.rfind('\n', at - 1);
+    const size_t line = newline == std::string_view::npos ? 0 : newline + 1;
+    std::string_view before = text.substr(line, at - line);
+    before.remove_prefix(std::min(before.find_first_not_of(kBlanks), before.size()));
+    const size_t next = text.find_first_not_of(kBlanks, end);
+    if (before.empty()) {
+      if (next != std::string_view::npos && text[next] == ':') return true;
+      continue;
+    }
+    const size_t word = before.find_first_of(kBlanks);
+    if (word == std::string_view::npos ||
+        before.find_first_not_of(kBlanks, word) != std::string_view::npos) {
+      continue;
+    }
+    const bool letters = std::all_of(before.begin(), before.begin() + static_cast<long>(word),
+                                     IsWordByte);
+    // Values that are stored or loaded are used, not declared.
+    if (letters && before.substr(0, word) != "store" && before.substr(0, word) != "load") return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 Diagnostic& ParserBase::ErrorUnknown(std::string_view what, const Name& name,
                                      const std::vector<std::string>& candidates, Kind kind) {
-  Diagnostic& error =
-      Error(name.span, "unknown " + std::string(what) + " '" + name.text + "'", kind);
+  std::string message = "unknown " + std::string(what) + " '" + name.text + "'";
+  // One fault is one error: a name is said to be unknown once, and not where its own declaration is
+  // what an error before this one has spoilt.
+  const std::vector<Diagnostic>& before = diagnostics_.all();
+  const bool said = std::any_of(before.begin(), before.end(), [&](const Diagnostic& error) {
+    return error.message == message;
+  });
+  if (said || (!before.empty() && IsDeclaredIn(source_, name))) {
+    static thread_local Diagnostic unsaid;
+    unsaid = {};
+    return unsaid;
+  }
+  Diagnostic& error = Error(name.span, std::move(message), kind);
   const std::string closest = ClosestMatch(name.text, candidates);
   if (!closest.empty()) return error.Fix("did you mean '" + closest + "'?");
   if (candidates.empty()) return error;

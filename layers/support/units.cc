@@ -148,9 +148,10 @@ std::optional<double> Nearest(const Decimal& number, std::string_view text, std:
   double value = 0;
   const auto result = std::from_chars(spelled.data(), spelled.data() + spelled.size(), value);
   if (result.ec == std::errc::result_out_of_range) {
-    // Too small is zero, too large is an error.
-    if (static_cast<int64_t>(number.digits.size()) + number.exponent < 0) return 0.0;
-    return Fail(error, "'" + std::string(text) + "' is too large");
+    // Neither is another number: what is written is meant.
+    const bool small = static_cast<int64_t>(number.digits.size()) + number.exponent < 0;
+    return Fail(error, "'" + std::string(text) + "' is too " +
+                           (small ? "small for 64 bits; write 0 if it is meant" : "large"));
   }
   return value;
 }

@@ -1,5 +1,6 @@
 #include "layers/tensor/graph.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "layers/tensor/shape_rules.h"
@@ -174,9 +175,14 @@ class GraphRewriter {
       if (ids_[id] == kSkipped || name.empty()) continue;
       if (to_.node(ids_[id]).name.empty()) to_.Rename(ids_[id], name);
     }
+    NodeId end = 0;
     for (NodeId id = 0; id < to_.size(); ++id) {
       const bool literal = !expand_ && to_.node(id).op == Op::kConst;
-      if (to_.node(id).name.empty() && !literal) to_.Rename(id, to_.FreshName(id));
+      if (!to_.node(id).name.empty() || literal) continue;
+      // The numbers from here to before `end` are taken: a run of them is gone through once.
+      std::string fresh = to_.FreshName(std::max(end, id));
+      end = static_cast<NodeId>(std::stoul(fresh.substr(1))) + 1;
+      to_.Rename(id, std::move(fresh));
     }
     for (const Output& output : from_.outputs()) to_.AddOutput(output.name, ids_[output.node]);
     return std::move(to_);

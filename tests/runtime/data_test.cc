@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 #include "gtest/gtest.h"
@@ -228,6 +229,49 @@ TEST_F(DataTest, RefusesWhatIsNotAsDeclared) {
   source_.fields[1].classes = 0;
   folder_.Write("label", Idx(11, {3}, std::string("\0\1\1\2\0\3", 6)));
   ExpectRefused({"sample 1: 258 does not fit u8"});
+}
+
+TEST_F(DataTest, RefusesNumbersThatDoNotFit) {
+  const auto write = [&](double last) {
+    double values[12] = {};
+    values[11] = last;
+    std::string big;
+    for (double value : values) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, &value, sizeof bits);
+      for (int shift = 56; shift >= 0; shift -= 8) big += static_cast<char>(bits >> shift);
+    }
+    folder_.Write("image", Idx(14, {3, 2, 2}, big));
+  };
+  write(6e38);  // 3e38 when it is scaled
+  EXPECT_TRUE(Read().ok()) << Read().status();
+  write(1e39);
+  ExpectRefused({"/image: sample 2: field 'image': 1e39 scaled by 0.5 does not fit f32"});
+  write(std::numeric_limits<double>::quiet_NaN());
+  ExpectRefused({"/image: sample 2: field 'image': nan is no number"});
+  write(-std::numeric_limits<double>::infinity());
+  ExpectRefused({"sample 2: field 'image': -inf is no finite number"});
+}
+
+// Nothing of it is passed over, not even where it is not read.
+TEST_F(DataTest, RefusesWordsThatMeanNothing) {
+  const auto write = [&](const std::string& rest) {
+    const std::string good = kManifest;
+    folder_.Write("dataset.json", good.substr(0, good.rfind('}')) + rest + "}");
+  };
+  write(R"(, "tset": {})");
+  ExpectRefused({"'tset' is no split", "did you mean 'test'?"});
+  write(R"(, "test": {"label": {"file": "label", "fromat": "idx"}})");
+  ExpectRefused({"test.label: 'fromat' is unknown", "did you mean 'format'?"});
+  write(R"(, "test": {"label": "label"})");
+  ExpectRefused({"test.label is no object"});
+  write(R"(, "train": {})");
+  ExpectRefused({"'train' stands twice"});
+  write(R"(, "test": {"imgae": {"file": "image", "format": "idx"}})");
+  ExpectRefused({"split 'test' has no field 'image', which data 'tiny' declares",
+                 "did you mean 'imgae'?"}, "test");
+  folder_.Write("dataset.json", "[]");
+  ExpectRefused({"an object of splits was expected"});
 }
 
 TEST_F(DataTest, RefusesABadManifest) {

@@ -187,6 +187,33 @@ TEST(OnDisk, AFileThatIsCutShortIsAnError) {
   }
 }
 
+// Found when a batch has it, where the elements are not looked at before.
+TEST(OnDisk, ANumberThatIsNoneIsAnError) {
+  TempFolder folder;
+  const float values[] = {1, 2, 3, 4, 5, NAN, 7, 8};
+  folder.Write("train.x.raw", std::string(reinterpret_cast<const char*>(values), sizeof values));
+  l0::DataSource source;
+  source.name = "d";
+  source.fields = {{"x", DType::kF32, {2}, 0}};
+  l0::Sampler sampler;
+  sampler.kind = l0::SampleKind::kSequential;
+  sampler.split = "train";
+  sampler.batch = 2;
+  const auto refused = ReadSplit(source, folder.path(), "train");
+  EXPECT_NE(refused.status().message().find("train.x.raw: sample 2: field 'x': nan is no number"),
+            absl::string_view::npos)
+      << refused.status();
+  const SplitData data = *ReadSplit(source, folder.path(), "train", {nullptr, 0});
+  ASSERT_NE(data.fields[0].rows, nullptr);
+  Batches batches(sampler, source, data);
+  std::vector<std::byte> out(16);
+  EXPECT_TRUE(batches.Fill(0, 0, out.data()).ok());
+  const absl::Status status = batches.Fill(1, 0, out.data());
+  EXPECT_NE(status.message().find("data 'd', split 'train': sample 2: field 'x'"),
+            absl::string_view::npos)
+      << status;
+}
+
 TEST(Csv, AColumnOfATable) {
   TempFolder folder;
   folder.Write("table.csv", "name,size,kind\na,1.5,2\nb,-3,0\n");

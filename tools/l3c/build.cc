@@ -30,7 +30,7 @@ namespace l3c::tools {
 #ifdef L3C_HAS_LLVM
 namespace {
 
-// "" after printing what is wrong.
+// "" after printing what is wrong with the usage.
 std::string FeaturesOf(const std::string& cpu) {
   if (cpu == "native") return program::FeaturesHere();
   if (const std::string_view level = program::FeaturesOfLevel(cpu); !level.empty()) {
@@ -39,12 +39,13 @@ std::string FeaturesOf(const std::string& cpu) {
   const std::vector<std::string> names = program::RequiredFeatures(cpu);
   for (const std::string& name : names) {
     if (program::IsKnownFeature(name)) continue;
-    EnvironmentError("--cpu: there is no feature '" + name + "'", "LLVM's names are taken: +avx2");
+    std::cerr << "error: --cpu: there is no feature '" << name
+              << "'\nLLVM's names are taken, such as +avx2\n";
     return "";
   }
   if (!names.empty()) return cpu;
-  EnvironmentError("--cpu: there is no CPU '" + cpu + "'",
-                   "native, x86-64-v2, x86-64-v3, x86-64-v4, or features as +avx2,+fma");
+  std::cerr << "error: --cpu: there is no CPU '" << cpu
+            << "'\nthose are native, x86-64-v2, x86-64-v3, x86-64-v4, or features as +avx2,+fma\n";
   return "";
 }
 
@@ -110,7 +111,8 @@ absl::StatusOr<Built> Complete(program::Program program, const elf::ObjectLinker
 
 int Build(const Options& options) {
   const std::string features = FeaturesOf(options.cpu);
-  if (features.empty()) return 1;
+  if (features.empty()) return 2;
+  if (!CanWriteFile(options.output)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
   absl::StatusOr<elf::ObjectLinker> code = BuildCode(compilation.plan(), features);

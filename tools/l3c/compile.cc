@@ -24,12 +24,15 @@
 #include "layers/l3/print.h"
 #include "layers/l3/verify.h"
 #include "layers/support/units.h"
+#include "runtime/data_folder.h"
 #include "runtime/data_set.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/evidence_store.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
+#include "tools/l3c/option_values.h"
 #include "tools/l3c/overrides.h"
+#include "tools/l3c/relocate.h"
 #include "tools/l3c/user_rules.h"
 #ifdef L3C_HAS_LLVM
 #include "tools/l3c/own_code.h"
@@ -46,18 +49,6 @@ using Clock = std::chrono::steady_clock;
 constexpr int64_t kAssumedTrainRows = 50'000;
 constexpr int64_t kAssumedTestRows = 10'000;
 
-std::optional<Layer> LayerOfFile(const support::SourceFile& source) {
-  constexpr std::string_view kHeader = "# l3c ";
-  const std::string_view text = source.text();
-  for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
-    if (text.starts_with(std::string(kHeader) + std::string(LayerName(layer)) + " ")) return layer;
-  }
-  for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
-    if (fs::path(source.name()).extension() == "." + std::string(LayerName(layer))) return layer;
-  }
-  return std::nullopt;
-}
-
 search::LoweringOptions SearchOptions(const Options& options,
                                       const std::vector<search::AddedRules>& rules) {
   search::LoweringOptions search;
@@ -66,7 +57,10 @@ search::LoweringOptions SearchOptions(const Options& options,
   search.forced = {options.force.begin(), options.force.end()};
   for (const auto& [name, count] : options.budget) {
     if (name == "work") search.budget.work = count;
-    if (name == "nodes") search.budget.egraph_nodes = count;
+    if (name == "nodes") {
+      search.budget.egraph_nodes = count;
+      search.budget.nodes_given = true;
+    }
     if (name == "candidates") search.budget.candidates = count;
   }
   return search;
@@ -99,7 +93,7 @@ const l1::SystemNode& ComputeNode(const l1::Program& program) {
 }
 
 // Rows of each split that is there, told from the smallest field alone; the run checks all of them.
-// The status is that of the split "train".
+// A split `test` need not be; what there is of it must be whole.
 // `window`: rows that make a sample, 0 for one.
 absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t window,
                        std::map<std::string, int64_t>& rows) {
@@ -120,13 +114,22 @@ absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t 
     }
     source.fields.push_back(std::move(field));
   }
+  l0::DataSource whole;
+  whole.name = data.name;
+  for (const l3::Field& field : data.fields) whole.fields.emplace_back().field = field.name;
+  const absl::StatusOr<runtime::DataFolder> files =
+      runtime::DataFolder::Open(whole, folder, "train");
+  if (!files.ok()) return files.status();
   // Where a header says how many there are, it is taken at its word.
   const runtime::DataOptions counting = {nullptr, 0};
-  absl::StatusOr<runtime::SplitData> train = runtime::ReadSplit(source, folder, "train", counting);
-  if (!train.ok()) return train.status();
-  rows["train"] = train->samples;
-  if (const auto test = runtime::ReadSplit(source, folder, "test", counting); test.ok()) {
-    rows["test"] = test->samples;
+  for (const char* split : {"train", "test"}) {
+    const absl::StatusOr<bool> has = files->Has(split);
+    if (!has.ok()) return has.status();
+    if (!*has && std::string_view(split) == "test") continue;
+    const absl::StatusOr<runtime::SplitData> read =
+        runtime::ReadSplit(source, folder, split, counting);
+    if (!read.ok()) return read.status();
+    rows[split] = read->samples;
   }
   return absl::OkStatus();
 }
@@ -164,10 +167,27 @@ class Timer {
 
 }  // namespace
 
+std::optional<Layer> LayerOf(const support::SourceFile& source) {
+  constexpr std::string_view kHeader = "# l3c ";
+  const std::string_view text = source.text();
+  for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
+    if (text.starts_with(std::string(kHeader) + std::string(LayerName(layer)) + " ")) return layer;
+  }
+  for (Layer layer : {Layer::kL3, Layer::kL2, Layer::kL1, Layer::kL0}) {
+    if (fs::path(source.name()).extension() == "." + std::string(LayerName(layer))) return layer;
+  }
+  return std::nullopt;
+}
+
 bool Compilation::Succeeds(bool ok) {
   if (ok && !diagnostics_.has_errors()) return true;
-  std::cerr << (options_.sarif ? diagnostics_.RenderSarif() : diagnostics_.Render(options_.color));
-  PrintJsonDiagnostics(diagnostics_);
+  const bool lowered = texts_.size() > 1 && diagnostics_.source() == texts_.back().source.get();
+  const support::Diagnostics told =
+      lowered ? Relocate(diagnostics_, *texts_.back().source, *texts_.front().source,
+                         LayerName(texts_.back().layer))
+              : diagnostics_;
+  std::cerr << (options_.sarif ? told.RenderSarif() : told.Render(options_.color));
+  PrintJsonDiagnostics(told);
   return false;
 }
 
@@ -178,13 +198,14 @@ bool Compilation::Load() {
   std::optional<std::vector<search::AddedRules>> rules = ReadUserRules(options_);
   if (!rules) return false;
   rules_ = *std::move(rules);
-  const std::optional<Layer> layer = LayerOfFile(*source);
+  const std::optional<Layer> layer = LayerOf(*source);
   if (!layer) {
     return EnvironmentError("cannot tell the layer of '" + options_.file + "'",
                             "name it .l3, .l2, .l1 or .l0, or begin it with '# l3c LAYER v1'");
   }
   Timer timer(timings_, "parse");
-  return Enter(*layer, std::make_unique<support::SourceFile>(std::move(*source)));
+  return Enter(*layer, std::make_unique<support::SourceFile>(std::move(*source))) &&
+         KnowsEveryData();
 }
 
 bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) {
@@ -381,6 +402,9 @@ bool Compilation::LowerPlacement() {
   if (costs == nullptr) return false;
   search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, *costs, lowering, diagnostics_);
   explanations_.push_back(std::move(result.explanation));
+  for (const std::string& cut : explanations_.back().cuts) {
+    std::cerr << options_.file << ": warning: " << cut << "\n";
+  }
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
   // Here, where errors still point at what the user wrote.
@@ -434,6 +458,20 @@ bool Compilation::EveryForcedChoiceExists() const {
                                             : "did you mean '" + closest + "'?");
   }
   return true;
+}
+
+bool Compilation::KnowsEveryData() const {
+  std::vector<std::string> declared;
+  if (l3_) {
+    for (const l3::Data& data : l3_->data) declared.push_back(data.name);
+  } else if (l2_) {
+    for (const l3::Data& data : l2_->spec.data) declared.push_back(data.name);
+  } else if (l1_) {
+    for (const l1::BoundData& data : l1_->data) declared.push_back(data.name);
+  } else if (l0_) {
+    declared = NamesOfData(*l0_);
+  }
+  return KnowsData(options_.data, declared);
 }
 
 bool Compilation::FindSystem(l1::System& system) {

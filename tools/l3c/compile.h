@@ -35,6 +35,9 @@ struct Timing {
   double seconds = 0;
 };
 
+// By the first line of the file, else by the extension of its name.
+std::optional<Layer> LayerOf(const support::SourceFile& source);
+
 class Compilation {
  public:
   explicit Compilation(const Options& options) : options_(options) {}
@@ -82,6 +85,7 @@ class Compilation {
   bool EnterLowered(Layer layer, std::string text);
   bool Succeeds(bool ok);  // prints pending diagnostics
   bool Fail(const search::SearchFailure& failure);
+  bool KnowsEveryData() const;  // that --data names
   bool FindSystem(l1::System& system);
   // Of the data that the model reads; nothing when they are not there, which is no error yet.
   std::optional<int64_t> TrainRows() const;

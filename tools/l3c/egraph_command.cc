@@ -126,6 +126,9 @@ bool WriteGraph(const egraph::EGraph& graph, const egraph::ProgramResult& result
 }  // namespace
 
 int EGraphRun(const Options& options) {
+  for (const std::string& path : {options.to_json, options.dot}) {
+    if (!path.empty() && !CanWriteFile(path)) return 1;
+  }
   egraph::EGraph graph;
   egraph::ProgramOptions program;
   std::optional<std::string> text = ReadFile(options.file, program.max_bytes);

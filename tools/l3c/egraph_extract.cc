@@ -273,6 +273,7 @@ int PrintTopTrees(const Options& options, const SerializedGraph& graph,
 }  // namespace
 
 int EGraphExtract(const Options& options) {
+  if (!options.dot.empty() && !CanWriteFile(options.dot)) return 1;
   const std::optional<std::string> text = ReadFile(options.file, kMaxFileBytes);
   if (!text) return 1;
   egraph::SerializedResult read = egraph::ReadSerialized(*text, options.file);

@@ -54,6 +54,7 @@ bool CodeTexts(const l0::Plan& plan, bool assembly, std::vector<EmittedText>& te
 }  // namespace
 
 int Emit(const Options& options) {
+  if (!CanMakeFolder(options.output)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
   const l0::Plan& plan = compilation.plan();

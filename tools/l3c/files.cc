@@ -1,5 +1,7 @@
 #include "tools/l3c/files.h"
 
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -18,6 +20,56 @@ bool EnvironmentError(const std::string& message, const std::string& fix) {
   if (!fix.empty()) members["fix"] = fix;
   PrintJsonDiagnostic(members);
   return false;
+}
+
+bool CanWriteFile(const std::filesystem::path& path) {
+  const auto failed = [&path](const std::string& why) {
+    return EnvironmentError("cannot write '" + path.string() + "': " + why);
+  };
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) return failed("it is a folder");
+  const std::filesystem::file_status status = std::filesystem::symlink_status(path, error);
+  if (!std::filesystem::exists(status) || std::filesystem::is_regular_file(status)) {
+    // As WriteFile does, but for the end of it.
+    std::filesystem::path target = path;
+    target += ".part";
+    errno = 0;
+    if (!std::ofstream(target, std::ios::binary | std::ios::app)) {
+      return failed(errno != 0 ? std::strerror(errno) : "it is not a file");
+    }
+    std::filesystem::remove(target, error);
+    return true;
+  }
+  if (std::filesystem::exists(path, error) && access(path.c_str(), W_OK) != 0) {
+    return failed(std::strerror(errno));
+  }
+  return true;
+}
+
+bool CanMakeFolder(const std::filesystem::path& folder) {
+  const auto failed = [&folder](const std::string& why) {
+    return EnvironmentError("cannot make the folder '" + folder.string() + "': " + why,
+                            "choose another folder with -o");
+  };
+  // Of the part of the path that is there, the last may take what is to come.
+  std::filesystem::path there = std::filesystem::absolute(folder).lexically_normal();
+  std::error_code error;
+  while (!std::filesystem::exists(there, error)) {
+    if (error && error != std::errc::no_such_file_or_directory &&
+        error != std::errc::not_a_directory) {
+      return failed(error.message());
+    }
+    if (!there.has_relative_path()) return failed("there is no root");
+    there = there.parent_path();
+  }
+  if (!std::filesystem::is_directory(there, error)) {
+    return failed("'" + there.string() + "' is a file");
+  }
+  const std::filesystem::path probe = there / ".l3c-probe";
+  std::filesystem::create_directory(probe, error);
+  if (error) return failed(error.message());
+  std::filesystem::remove(probe, error);
+  return true;
 }
 
 std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes) {

@@ -14,6 +14,12 @@ namespace l3c::tools {
 // device is written through.
 bool WriteFile(const std::filesystem::path& path, std::string_view text, bool executable = false);
 
+// Whether WriteFile could write there, found out before the work of which it is the result; prints
+// why not.
+bool CanWriteFile(const std::filesystem::path& path);
+// The same of a folder that is made where it is not there.
+bool CanMakeFolder(const std::filesystem::path& folder);
+
 // The whole file. Nothing, and an error printed, where it cannot be read or is larger than
 // `max_bytes`.
 std::optional<std::string> ReadFile(const std::filesystem::path& path, size_t max_bytes);

@@ -8,6 +8,7 @@
 namespace l3c::tools {
 
 int Lower(const Options& options) {
+  if (!options.output.empty() && !CanWriteFile(options.output)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(*options.to)) return 1;
   if (options.explain) {

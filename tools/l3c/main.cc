@@ -5,6 +5,7 @@
 #include <iostream>
 #include <new>
 
+#include "tools/l3c/applicable.h"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/files.h"
@@ -15,6 +16,7 @@ namespace l3c::tools {
 namespace {
 
 int RunCommand(const Options& options) {
+  if (!OptionsApply(options)) return 2;
   switch (options.verb) {
     case Verb::kCheck: return Check(options);
     case Verb::kOptimize: return Optimize(options);

@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <iostream>
 #include <limits>
 
+#include "layers/support/diagnostics.h"
 #include "layers/support/units.h"
+#include "tools/l3c/files.h"
 
 namespace l3c::tools {
 
@@ -24,6 +27,30 @@ bool SplitAssignments(const std::vector<std::string>& pairs, const char* option,
       std::cerr << "error: " << option << " gives '" << it->first << "' twice\n";
       return false;
     }
+  }
+  return true;
+}
+
+CLI::Validator Path() {
+  return CLI::Validator(
+      [](const std::string& text) {
+        return text.empty() ? std::string("takes a path, not ''") : std::string();
+      },
+      "PATH");
+}
+
+bool KnowsData(const std::map<std::string, std::string>& given,
+               const std::vector<std::string>& declared) {
+  for (const auto& [name, folder] : given) {
+    if (std::find(declared.begin(), declared.end(), name) != declared.end()) continue;
+    const std::string closest = support::ClosestMatch(name, declared);
+    std::string names;
+    for (const std::string& known : declared) names += (names.empty() ? "'" : ", '") + known + "'";
+    return EnvironmentError(
+        "--data " + name + "=" + folder + ": the program has no data '" + name + "'",
+        !closest.empty() ? "did you mean '" + closest + "'?"
+        : names.empty()  ? "it declares none"
+                         : "it declares " + names);
   }
   return true;
 }
@@ -75,8 +102,10 @@ void AddExecutionOptions(CLI::App& command, int& threads, std::string& io,
 }
 
 void AddTimelineOption(CLI::App& command, std::string& file) {
-  command.add_option("--timeline", file,
-                     "Write what each stream did when to this file, as a Chrome trace");
+  command
+      .add_option("--timeline", file,
+                  "Write what each stream did when to this file, as a Chrome trace")
+      ->check(Path());
 }
 
 bool ParseDataMemory(const std::string& text, std::optional<int64_t>& bytes) {

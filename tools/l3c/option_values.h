@@ -15,6 +15,13 @@ bool SplitAssignments(const std::vector<std::string>& pairs, const char* option,
                       std::map<std::string, std::string>& out);
 
 // A whole number in these bounds. The library's own conversions take -1 for a large count.
+// A path of at least one character.
+CLI::Validator Path();
+
+// Whether every NAME of --data is one of those that the program declares; else an error is printed.
+bool KnowsData(const std::map<std::string, std::string>& given,
+               const std::vector<std::string>& declared);
+
 CLI::Validator Whole(uint64_t from, uint64_t to);
 
 // `when`: auto (on a terminal, unless NO_COLOR is set), always, never.

@@ -194,8 +194,10 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     command->add_option("--data", length.data,
                         "NAME=DIR: where data NAME lies (default: data/NAME beside the file, else "
                         "under the working directory)");
-    command->add_option("--system", options.system,
-                        "An .l1 file with the system to place on (default: this machine)");
+    command
+        ->add_option("--system", options.system,
+                     "An .l1 file with the system to place on (default: this machine)")
+        ->check(Path());
     command->add_option("--numerics", options.numerics, "Which rules may run: exact, reassoc, fast")
         ->check(CLI::IsMember({"exact", "reassoc", "fast"}))
         ->capture_default_str();
@@ -258,7 +260,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   lower->add_option("--to", to, "l2, l1 or l0")
       ->required()
       ->check(CLI::IsMember({"l3", "l2", "l1", "l0"}));
-  lower->add_option("-o,--output", options.output, "Write to this file instead of standard output");
+  lower->add_option("-o,--output", options.output, "Write to this file instead of standard output")
+      ->check(Path());
   lower->add_flag("--explain", options.explain,
                   "Each decision: winner, losers, costs, rules, to standard error");
 
@@ -267,10 +270,12 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_lowering_options(run);
   add_execution_options(run);
   run->add_option("-o,--output", options.output,
-                  "Folder for plans, events and checkpoints (default: runs/NAME)");
+                  "Folder for plans, events and checkpoints (default: runs/NAME)")
+      ->check(Path());
   run->add_flag("--overwrite", options.overwrite,
                 "Replace what an earlier run left in that folder");
   run->add_option("--resume", options.resume, "Go on with the run in this folder")
+      ->check(Path())
       ->excludes(run_input);
   run->add_flag(
       "--explain", options.explain,
@@ -291,7 +296,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       add_command(Verb::kBuild, "build", "Make one executable that trains, needing nothing else");
   add_input(build)->required();
   add_lowering_options(build);
-  build->add_option("-o,--output", options.output, "The executable to write")->required();
+  build->add_option("-o,--output", options.output, "The executable to write")
+      ->required()
+      ->check(Path());
   build
       ->add_option("--cpu", options.cpu,
                    "What the code may use: native (this CPU), x86-64-v2, x86-64-v3, x86-64-v4, or "
@@ -307,7 +314,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                    "run; control: the control units as L0 writes them")
       ->required()
       ->check(CLI::IsMember({"llvm", "asm", "control"}));
-  emit->add_option("-o,--output", options.output, "Folder for the files")->required();
+  emit->add_option("-o,--output", options.output, "Folder for the files")
+      ->required()
+      ->check(Path());
   emit->add_flag("--json", options.json, "One JSON object a line");
 
   CLI::App* cache = add_command(Verb::kCache, "cache",
@@ -357,15 +366,19 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       ->add_option("--threads", options.threads,
                    "Threads to search with (default: one); never changes a result")
       ->check(CLI::Range(1, 1024));
-  egraph_run->add_option("-F,--fact-directory", options.fact_directory,
-                         "Where include, input and output look for files (default: here)");
+  egraph_run
+      ->add_option("-F,--fact-directory", options.fact_directory,
+                   "Where include, input and output look for files (default: here)")
+      ->check(Path());
   egraph_run
       ->add_option("--max-bytes", options.max_bytes,
                    "Memory at which a run stops (default: 16 GiB)")
       ->check(Whole(uint64_t{1} << 20, uint64_t{1} << 50));
-  egraph_run->add_option("--to-json", options.to_json,
-                         "Write the e-graph there in the end, as egraph-serialize does");
-  egraph_run->add_option("--dot", options.dot, "Draw the e-graph there in the end");
+  egraph_run
+      ->add_option("--to-json", options.to_json,
+                   "Write the e-graph there in the end, as egraph-serialize does")
+      ->check(Path());
+  egraph_run->add_option("--dot", options.dot, "Draw the e-graph there in the end")->check(Path());
   egraph_run
       ->add_option("--max-nodes", options.max_nodes, "Rows of all tables at which a run stops")
       ->check(Whole(1, kMostCount));
@@ -408,7 +421,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   egraph_extract->add_option("--bound", options.extract_bounds,
                              "exact: AMOUNTS.json=LIMIT, {\"op\": amount, …} summed over what is "
                              "chosen is at most LIMIT");
-  egraph_extract->add_option("--dot", options.dot, "Draw the e-graph there, what is chosen filled");
+  egraph_extract->add_option("--dot", options.dot, "Draw the e-graph there, what is chosen filled")
+      ->check(Path());
   egraph_extract->add_flag("--json", options.json, "The choice as one JSON object");
 
   CLI::App* rules =
@@ -486,6 +500,9 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       const CLI::Option* option = command->get_option_no_throw(name);
       return option != nullptr && option->count() > 0;
     };
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->count() > 0) options.given.push_back(option->get_name());
+    }
     if (given("--seed")) options.seed = length.seed;
     if (given("--epochs")) options.epochs = length.epochs;
     if (given("--steps")) options.steps = length.steps;

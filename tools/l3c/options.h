@@ -38,6 +38,7 @@ struct Options {
   // file; for egraph extract, a .json file.
   std::string file;
 
+  std::vector<std::string> given;            // options of the command line, such as --search
   std::map<std::string, std::string> data;   // --data NAME=DIR
   std::string system;                        // --system FILE
   std::optional<uint64_t> seed;              // --seed N

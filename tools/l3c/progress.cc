@@ -26,7 +26,8 @@ int TerminalColumns() {
 
 std::string Figure(double value) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.4f", value);
+  // What a NaN's sign is says nothing.
+  std::snprintf(text, sizeof text, "%.4f", std::isnan(value) ? std::abs(value) : value);
   return text;
 }
 

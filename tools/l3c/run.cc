@@ -7,6 +7,8 @@
 #include "tools/l3c/compile.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
+#include "tools/l3c/files.h"
+#include "tools/l3c/option_values.h"
 #include "tools/l3c/run_folder.h"
 #include "tools/l3c/training.h"
 
@@ -30,6 +32,7 @@ runtime::RunOptions ExecutionOptions(const Options& options) {
 
 int RunProgram(const Options& options) {
   const Clock::time_point start = Clock::now();
+  if (!RunFolder::MayCreate(options.output, options.overwrite)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
   const std::unique_ptr<runtime::KernelTable> kernels =
@@ -66,7 +69,7 @@ struct Reopened {
 
 std::unique_ptr<Reopened> Reopen(const RunFolder& folder, const Options& options) {
   std::optional<RunFolder::Saved> saved = folder.Load(options.data, {options.sarif, options.color});
-  if (!saved) return nullptr;
+  if (!saved || !KnowsData(options.data, NamesOfData(saved->plan))) return nullptr;
   auto reopened =
       std::make_unique<Reopened>(Reopened{*std::move(saved), nullptr, ExecutionOptions(options)});
   reopened->kernels = MakeKernels(reopened->saved.plan, options.engine);
@@ -92,6 +95,7 @@ int Resume(const Options& options) {
 }  // namespace
 
 int Run(const Options& options) {
+  if (!options.timeline.empty() && !CanWriteFile(options.timeline)) return 1;
   return options.resume.empty() ? RunProgram(options) : Resume(options);
 }
 

@@ -72,8 +72,31 @@ std::string EventsPath(const std::string& folder) {
   return folder.empty() ? "" : (fs::path(folder) / "events.jsonl").string();
 }
 
+std::vector<std::string> NamesOfData(const l0::Plan& plan) {
+  std::vector<std::string> names;
+  for (const l0::DataSource& source : plan.sources) names.push_back(source.name);
+  return names;
+}
+
 std::string AbsolutePath(const std::string& path) {
   return fs::absolute(path).lexically_normal().string();
+}
+
+namespace {
+
+// Which is an error without --overwrite.
+bool HoldsNoRun(const fs::path& path) {
+  return !HoldsRun(path) ||
+         EnvironmentError("'" + path.string() + "' holds an earlier run",
+                          "continue it with --resume " + path.string() +
+                              ", replace it with --overwrite, or choose another folder with -o");
+}
+
+}  // namespace
+
+bool RunFolder::MayCreate(const std::string& output, bool overwrite) {
+  const fs::path path = output.empty() ? fs::path("runs") : fs::path(output);
+  return CanMakeFolder(path) && (output.empty() || overwrite || HoldsNoRun(path));
 }
 
 std::optional<RunFolder> RunFolder::Create(const std::string& output, const std::string& file,
@@ -96,12 +119,7 @@ std::optional<RunFolder> RunFolder::Create(const std::string& output, const std:
     return std::nullopt;
   }
   if (HoldsRun(path)) {
-    if (!overwrite) {
-      EnvironmentError("'" + path.string() + "' holds an earlier run",
-                       "continue it with --resume " + path.string() +
-                           ", replace it with --overwrite, or choose another folder with -o");
-      return std::nullopt;
-    }
+    if (!overwrite && !HoldsNoRun(path)) return std::nullopt;
     if (!NobodyRuns(path) || !RemoveRun(path)) return std::nullopt;
   }
   // Found out now rather than after an hour of training.

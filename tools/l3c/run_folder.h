@@ -14,6 +14,9 @@
 
 namespace l3c::tools {
 
+// The data that a plan reads.
+std::vector<std::string> NamesOfData(const l0::Plan& plan);
+
 // Where a run's events go; "" without a folder.
 std::string EventsPath(const std::string& folder);
 std::string AbsolutePath(const std::string& path);
@@ -29,6 +32,8 @@ using NamedText = std::pair<Layer, std::string>;
 
 class RunFolder {
  public:
+  // Whether Create would do, as far as can be told without making anything: asked before the work.
+  static bool MayCreate(const std::string& output, bool overwrite);
   // A fresh folder: `output`, or runs/STEM of `file` with -2, -3, … when that is taken. Nothing
   // after printing why not: it cannot be written, or it holds a run and `overwrite` was not given.
   static std::optional<RunFolder> Create(const std::string& output, const std::string& file,

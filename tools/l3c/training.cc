@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -82,9 +83,9 @@ void PrintSummary(const runtime::RunResult& result, double compile_seconds, bool
   char text[128];
   for (const runtime::Value& metric : result.metrics) {
     if (metric.name.starts_with("train_")) continue;
+    const double value = metric.name == "accuracy" ? metric.value * 100 : metric.value;
     std::snprintf(text, sizeof text, metric.name == "accuracy" ? "%s %.2f %%, " : "%s %.4f, ",
-                  metric.name.c_str(),
-                  metric.name == "accuracy" ? metric.value * 100 : metric.value);
+                  metric.name.c_str(), std::isnan(value) ? std::abs(value) : value);
     figures += text;
   }
   if (trained) {

@@ -14,6 +14,7 @@
 #include "runtime/sha256.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
+#include "tools/l3c/option_values.h"
 #include "tools/l3c/overrides.h"
 #include "tools/l3c/run_folder.h"
 #include "tools/l3c/training.h"
@@ -131,6 +132,8 @@ class Command {
 
   int Run(Clock::time_point start) {
     if (!CpuSuffices(program_)) return 1;
+    if (!tools::KnowsData(options_.data, tools::NamesOfData(program_.plan))) return 1;
+    if (!options_.timeline.empty() && !tools::CanWriteFile(options_.timeline)) return 1;
     if (!options_.resume.empty()) return Resume(start);
     std::vector<tools::NamedText> texts;
     std::optional<l0::Plan> changed;

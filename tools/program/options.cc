@@ -39,8 +39,9 @@ ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv
   std::string color = "auto", diagnostics = "text", data_memory;
   const std::string name = std::filesystem::path(argc > 0 ? argv[0] : "train").filename().string();
 
-  CLI::App app("Trains '" + program.plan.name + "': " + program.file + ", compiled by l3c " +
-                   program.version + ".\nIt needs its data and nothing else.",
+  CLI::App app("Trains '" + std::filesystem::path(program.file).stem().string() + "' (" +
+                   program.file + "), compiled by l3c " + program.version +
+                   ".\nIt needs its data and nothing else.",
                name);
   app.footer(
       "Exit codes: 0 done, 1 bad input, 2 wrong usage, 130 interrupted (a checkpoint was "
@@ -55,9 +56,11 @@ ParsedCommandLine ParseCommandLine(const Program& program, int argc, char** argv
   app.add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   tools::AddExecutionOptions(app, options.threads, options.io, data_memory);
   app.add_option("-o,--output", options.output,
-                 "Folder for plans, events and checkpoints (default: runs/NAME)");
+                 "Folder for plans, events and checkpoints (default: runs/NAME)")
+      ->check(tools::Path());
   app.add_flag("--overwrite", options.overwrite, "Replace what an earlier run left in that folder");
-  app.add_option("--resume", options.resume, "Go on with the run in this folder");
+  app.add_option("--resume", options.resume, "Go on with the run in this folder")
+      ->check(tools::Path());
   tools::AddTimelineOption(app, options.timeline);
   app.add_flag("--json", options.json,
                "One JSON object a line; the last is {\"event\":\"done\",…}");

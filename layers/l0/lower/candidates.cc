@@ -97,7 +97,7 @@ class Analyser {
     barred_.clear();
     failed_ = false;
     full_ = false;
-    FindDependents(anchor);
+    FindDependents(roots, anchor);
     if (StartScatter(kind, roots.front()) || StartOwn(kind, roots)) return;
     const Shape& shape = table_.values[roots.front()].shape;
     const IndexMap map = NewAxes(-1, shape);
@@ -181,17 +181,26 @@ class Analyser {
     return map;
   }
 
-  void FindDependents(ValueId anchor) {
-    dependent_.assign(table_.values.size(), false);
+  // What is computed from the anchor, among the values up to the roots: operands have smaller
+  // numbers than what is computed from them, so no others are met.
+  void FindDependents(const std::vector<ValueId>& roots, ValueId anchor) {
     if (anchor < 0) return;
-    dependent_[anchor] = true;
-    for (ValueId v = anchor + 1; v < static_cast<ValueId>(table_.values.size()); ++v) {
+    first_dependent_ = anchor;
+    const ValueId last = *std::max_element(roots.begin(), roots.end());
+    dependent_.assign(static_cast<size_t>(std::max(last, anchor) - anchor) + 1, false);
+    dependent_[0] = true;
+    for (ValueId v = anchor + 1; v <= last; ++v) {
       for (const Definition& d : table_.values[v].definitions) {
         for (ValueId input : d.inputs) {
-          if (dependent_[input]) dependent_[v] = true;
+          if (IsDependent(input)) dependent_[static_cast<size_t>(v - anchor)] = true;
         }
       }
     }
+  }
+
+  bool IsDependent(ValueId v) const {
+    const int64_t i = int64_t{v} - first_dependent_;
+    return i >= 0 && i < static_cast<int64_t>(dependent_.size()) && dependent_[i];
   }
 
   bool IsRoot(ValueId v) const {
@@ -212,7 +221,12 @@ class Analyser {
   }
 
   void Push(Item item) {
-    (own_first_ && item.context != 0 ? later_ : queue_).push_back(std::move(item));
+    std::deque<Item>& queue = own_first_ && item.context != 0 ? later_ : queue_;
+    if (options_.needed_first && !Readable(item.value)) {
+      queue.push_front(std::move(item));
+    } else {
+      queue.push_back(std::move(item));
+    }
   }
 
   uint64_t BoundAxes(uint32_t context) const {
@@ -281,7 +295,7 @@ class Analyser {
 
   bool Readable(ValueId v) const {
     if (IsRoot(v)) return table_.values[v].input >= 0;  // a copy of what is given
-    if (candidate_.anchor >= 0 && dependent_[v]) return false;
+    if (candidate_.anchor >= 0 && IsDependent(v)) return false;
     return table_.values[v].input >= 0 || stored_[v];
   }
 
@@ -541,7 +555,8 @@ class Analyser {
   std::deque<Item> later_;  // of passes, when the kernel's own context goes first
   std::vector<ValueId> anchors_met_;
   std::set<std::pair<uint32_t, uint32_t>> barred_;  // (entry, definition): cannot be computed there
-  std::vector<bool> dependent_;
+  ValueId first_dependent_ = 0;                     // of the anchor
+  std::vector<bool> dependent_;                     // from it on
   bool restart_ = false;
   bool failed_ = false;
   bool last_attempt_ = false;
@@ -569,7 +584,12 @@ class CandidateFinder {
 
   CandidateSet Run() {
     for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
-      if (stored_[v]) AddKernels({v}, -1);
+      if (!stored_[v]) continue;
+      AddKernels({v}, -1);
+      if (rows_ <= options_.max_rows) continue;
+      CandidateSet none;
+      none.too_many_at = static_cast<double>(v + 1) / static_cast<double>(table_.values.size());
+      return none;
     }
     FindGroups();
     OrderGroups();
@@ -584,9 +604,7 @@ class CandidateFinder {
       const Candidate& kernel = set_.kernels[k];
       if (kernel.group >= 0) continue;
       set_.storers[kernel.roots[0]].push_back(k);
-      for (const Entry& entry : kernel.entries) {
-        if (CanSideStore(kernel, entry)) set_.storers[entry.value].push_back(k);
-      }
+      for (ValueId v : kernel.beside) set_.storers[v].push_back(k);
     }
     set_.pruned_entries = analyser_.pruned();
     FindMissing();
@@ -633,6 +651,12 @@ class CandidateFinder {
       }
       candidate->group = group;
       if (update && !MayOverwrite(*candidate, set_.groups[group])) return;
+      if (!update) {
+        for (const Entry& entry : candidate->entries) {
+          if (CanSideStore(*candidate, entry)) candidate->beside.push_back(entry.value);
+        }
+      }
+      rows_ += Rows(*candidate);
       set_.kernels.push_back(std::move(*candidate));
     };
     keep(std::move(loop));
@@ -640,6 +664,16 @@ class CandidateFinder {
       keep(analyser_.Analyse(update ? KernelKind::kUpdateAnchor : KernelKind::kAnchor, roots,
                              anchor));
     }
+  }
+
+  // Of the e-graph: the facts about a candidate and what the rules make of them.
+  static uint64_t Rows(const Candidate& candidate) {
+    uint64_t rows = 2 + 4 * (1 + candidate.beside.size());  // root, beside, later; Store, Sooner
+    for (const Entry& entry : candidate.entries) {
+      const uint64_t ways = entry.inlines.size() + entry.readable + entry.hoisted;
+      rows += 1 + 2 * ways;  // InReg; a fact and a term each
+    }
+    return rows;
   }
 
   // A kernel may also just copy a value that is given.
@@ -773,21 +807,26 @@ class CandidateFinder {
       ranges[g] = {first, set_.kernels.size()};
       set_.groups[g].in_place = set_.kernels.size() > first;
     }
-    auto reads = [&](size_t a, size_t b) {  // kernels of group a may read old state of group b
+    // before[a][b]: kernels of group a may read old state of group b.
+    std::vector<std::vector<bool>> before(n, std::vector<bool>(n));
+    std::map<ValueId, std::vector<size_t>> groups_of;  // by old state
+    for (size_t b = 0; b < n; ++b) {
+      for (const UpdateMember& member : set_.groups[b].members) {
+        if (member.old_value >= 0) groups_of[member.old_value].push_back(b);
+      }
+    }
+    for (size_t a = 0; a < n; ++a) {
+      const auto read = [&](ValueId v) {
+        const auto it = groups_of.find(v);
+        if (it == groups_of.end()) return;
+        for (size_t b : it->second) before[a][b] = before[a][b] || a != b;
+      };
       for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
-        for (const UpdateMember& member : set_.groups[b].members) {
-          if (member.old_value < 0) continue;
-          if (Gathers(set_.kernels[k], member.old_value)) return true;
-          for (const Entry& entry : set_.kernels[k].entries) {
-            if (entry.value == member.old_value && entry.readable) return true;
-          }
+        for (ValueId table : set_.kernels[k].tables) read(table);
+        for (const Entry& entry : set_.kernels[k].entries) {
+          if (entry.readable) read(entry.value);
         }
       }
-      return false;
-    };
-    std::vector<std::vector<bool>> before(n, std::vector<bool>(n));
-    for (size_t a = 0; a < n; ++a) {
-      for (size_t b = 0; b < n; ++b) before[a][b] = a != b && reads(a, b);
     }
     std::vector<bool> placed(n);
     std::vector<size_t> order;
@@ -859,6 +898,7 @@ class CandidateFinder {
   const CandidateOptions& options_;
   Analyser analyser_;
   CandidateSet set_;
+  uint64_t rows_ = 0;  // of set_.kernels
 };
 
 }  // namespace

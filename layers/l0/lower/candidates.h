@@ -21,9 +21,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "layers/l0/lower/index_map.h"
@@ -76,6 +79,7 @@ struct Candidate {
   std::vector<Context> contexts;
   std::vector<Entry> entries;
   std::vector<ValueId> tables;  // gathered from: read at rows that data says
+  std::vector<ValueId> beside;  // what it can store besides its root; not of updates
   std::vector<ValueId> unmet;   // operands cut off by the bound on a kernel's size or by their maps
   int64_t position = 0;         // equals its index in CandidateSet::kernels
   uint32_t first_context = 0;   // global number of contexts[0]
@@ -100,11 +104,18 @@ struct CandidateSet {
   uint32_t contexts = 0;
   uint64_t pruned_entries = 0;  // cut by the bound on a kernel's size
   std::set<ValueId> missing;    // to be kept in memory, or some value can never be computed
+  // Of the values that can be stored, how much was looked at before there was too much for
+  // `max_rows`, from 0 to 1; nothing else is set then.
+  std::optional<double> too_many_at;
 };
 
 struct CandidateOptions {
   bool fuse = true;          // false: every op is a kernel of its own
-  size_t max_entries = 320;  // of one candidate
+  size_t max_entries = 320;  // of one candidate (span.h)
+  // What must be computed comes before what may be: for spans that do not hold all of it.
+  bool needed_first = false;
+  // Rows of the e-graph that the rules of the ruleset choose may make of the candidates.
+  uint64_t max_rows = std::numeric_limits<uint64_t>::max();
   size_t max_passes = 8;
 };
 

@@ -16,6 +16,7 @@
 #include "layers/l0/lower/forms.h"
 #include "layers/l0/lower/recompute.h"
 #include "layers/l0/lower/rule_trace.h"
+#include "layers/l0/lower/span.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
 #include "layers/search/saturation.h"
@@ -71,26 +72,47 @@ class DefinitionNumbers {
 };
 
 class Chooser {
+  // A kernel has room for what must be computed from its operands, and as much again for each of
+  // the passes and for what may be.
+  static constexpr size_t kLinksOfASpan = 4;
+  // Kernels at the end of a step reach less far than those before.
+  static constexpr double kMostOvershoot = 1.5;
+
  public:
   Chooser(const Step& step, const KernelCostModel& costs, const RuleSources& rules,
           const ChooseOptions& options, search::Explanation& explanation,
-          std::optional<search::SearchFailure>& failure, std::string& rule_error)
+          std::optional<search::SearchFailure>& failure, std::string& rule_error, size_t span)
       : step_(step),
         costs_(costs),
         rules_(rules),
         options_(options),
         explanation_(explanation),
         failure_(failure),
-        rule_error_(rule_error) {}
+        rule_error_(rule_error),
+        span_(span) {}
+
+  // Where the budget of nodes ended although the candidates seemed to fit: the span to try next.
+  std::optional<size_t> next_span() const { return next_span_; }
 
   std::optional<ChooseResult> Run() {
-    budget_.max_nodes = options_.budget.egraph_nodes;
+    most_ = budget_.max_nodes = options_.budget.egraph_nodes;
+    // Rules of the user's may never come to an end; the others do.
+    if (options_.added.empty()) {
+      budget_.max_nodes = std::max(budget_.max_nodes, LeastRows(step_.graph.size()));
+    }
+    // Rules of the user's may never come to an end; the others do.
+    if (options_.added.empty()) {
+      budget_.max_nodes = std::max(budget_.max_nodes, LeastRows(step_.graph.size()));
+    }
     budget_.max_matches = options_.budget.work;
     graph_.set_numerics(options_.numerics);
     DeclareValues(graph_);
     for (const char* name : kRuleFiles) {
       auto it = rules_.find(name);
-      if (it == rules_.end()) continue;
+      if (it == rules_.end()) {
+        left_out_ += (left_out_.empty() ? "'" : ", '") + std::string(name) + "'";
+        continue;
+      }
       const egraph::ProgramResult loaded =
           egraph::LoadProgram(graph_, it->second.text, it->second.path);
       if (!loaded.ok()) return RuleError(loaded.status.ToString());
@@ -130,7 +152,12 @@ class Chooser {
     forms_ = std::make_unique<DotForms>(result_.table, stored_, costs_);
     numbers_.emplace(result_.table);
     AssertCandidates();
-    if (!Saturate("choose")) return std::nullopt;
+    if (!Saturate("choose")) {
+      if (failure_ && !Strict() && options_.mode != search::Mode::kOff && span_ < kSpans.size()) {
+        next_span_ = span_ + 1;
+      }
+      return std::nullopt;
+    }
     return Extract();
   }
 
@@ -149,7 +176,7 @@ class Chooser {
   }
 
   search::Timeout OutOfBudget(const egraph::RunReport& report) const {
-    std::string hint = "raise the budget of the search";
+    std::string hint = "raise the budget of the search (--budget nodes=N)";
     if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
       hint += ", or mend " + graph_.DescribeRule(heaviest[0].rule) + ", which made " +
               std::to_string(heaviest[0].rows) + " of the " + std::to_string(report.rows) + " rows";
@@ -208,10 +235,10 @@ class Chooser {
   }
 
   // Runs the `store` rules and finds the candidates; again when states turn out not to be
-  // overwritable, because their new values must then be kept aside, and when a chain of values is
-  // too long for one kernel.
+  // overwritable, because their new values must then be kept aside, when a chain of values is
+  // too long for one kernel, and with a narrower span when the candidates are too many (span.h).
   bool ChooseStored() {
-    const bool fuse = options_.mode != search::Mode::kOff;
+    bool fuse = options_.mode != search::Mode::kOff && span_ < kSpans.size();
     const FunctionId stored = graph_.FindFunction("stored");
     if (!stored.valid()) {
       rule_error_ = "the rules declare no 'stored'";
@@ -237,8 +264,23 @@ class Chooser {
       graph_.ForEachRow(stored, [&](const egraph::Row& row) {
         stored_[static_cast<size_t>(graph_.AsI64(row.arg(0)))] = true;
       });
-      result_.candidates = FindCandidates(step_, result_.table, stored_, {.fuse = fuse});
       bool again = false;
+      if (narrow()) {
+        for (ValueId v : EndsOfLongChains(result_.table, stored_, kSpans[span_] / kLinksOfASpan)) {
+          again |= kept.insert(v).second;
+        }
+        if (again) continue;
+      }
+      result_.candidates = FindCandidates(step_, result_.table, stored_,
+                                          {.fuse = fuse,
+                                           .max_entries = fuse ? kSpans[span_] : kSpans[0],
+                                           .needed_first = narrow(),
+                                           .max_rows = Room(fuse)});
+      if (result_.candidates.too_many_at) {
+        Narrow(*result_.candidates.too_many_at);
+        fuse = span_ < kSpans.size();
+        continue;
+      }
       for (ValueId v : result_.candidates.missing) again |= kept.insert(v).second;
       for (const UpdateGroup& group : result_.candidates.groups) {
         if (group.in_place) continue;
@@ -246,7 +288,49 @@ class Chooser {
           again |= kept.insert(member.new_value).second;
         }
       }
-      if (!again) return true;
+      if (again) continue;
+      ExplainSpan(fuse);
+      return true;
+    }
+  }
+
+  bool narrow() const { return span_ > 0 && span_ < kSpans.size(); }
+
+  // Who brings rules and a budget is told which of the rules have used it up.
+  bool Strict() const { return options_.budget.nodes_given && !options_.added.empty(); }
+
+  // Rows that candidates may come to before the span is narrowed.
+  uint64_t Room(bool fuse) {
+    // Saturation says what there was.
+    if (!fuse || Strict()) return std::numeric_limits<uint64_t>::max();
+    if (span_ + 1 == kSpans.size() && !options_.budget.nodes_given) {
+      most_ = std::max(most_, RowsOfDeepStep(result_.table.values.size()));
+      budget_.max_nodes = std::max(budget_.max_nodes, most_);
+    }
+    return most_ - std::min<uint64_t>(most_, graph_.RowCount());
+  }
+
+  // What was left out for want of nodes.
+  void ExplainSpan(bool fuse) {
+    if (span_ == 0) return;
+    const std::string values = std::to_string(result_.table.values.size());
+    explanation_.cuts.push_back(
+        "'" + step_.name + "' has " + values +
+        " values, more than the search for its kernels has nodes for: " +
+        (fuse ? "a kernel reaches over " + std::to_string(kSpans[span_]) + " of them, not over " +
+                    std::to_string(kSpans[0])
+              : "every operation is a kernel of its own") +
+        "; the plan may be slower than the best. '--budget nodes=N' with N above " +
+        std::to_string(most_) + " looks further, '--search off' looks at nothing");
+  }
+
+  // To the first span under which the candidates may fit, by how far the last one got.
+  void Narrow(double reached) {
+    const double last = static_cast<double>(kSpans[span_]);
+    ++span_;
+    while (span_ + 1 < kSpans.size() &&
+           static_cast<double>(kSpans[span_]) > kMostOvershoot * reached * last) {
+      ++span_;
     }
   }
 
@@ -361,10 +445,12 @@ class Chooser {
       }
       return;
     }
-    for (ValueId v = 0; v < static_cast<ValueId>(result_.candidates.storers.size()); ++v) {
+    std::vector<ValueId> writes = kernel.beside;
+    writes.push_back(kernel.roots[0]);
+    std::sort(writes.begin(), writes.end());
+    for (ValueId v : writes) {
       const std::vector<uint32_t>& storers = result_.candidates.storers[v];
       const auto it = std::lower_bound(storers.begin(), storers.end(), k);
-      if (it == storers.end() || *it != k) continue;
       Fact(v == kernel.roots[0] ? "root" : "beside", {k, v, it - storers.begin(), base});
     }
   }
@@ -487,10 +573,7 @@ class Chooser {
     }
     PlanSearch plans(*this, view, roots, forms, extents);
     if (!plans.search.feasible()) {
-      failure_ = extents.empty() ? search::NoCandidates{"no kernel can compute " +
-                                                            FirstInfeasible(view, plans.extractor),
-                                                        "an op of it may have no kernel form yet",
-                                                        {}}
+      failure_ = extents.empty() ? NoKernelFor(FirstInfeasible(view, plans.extractor))
                                  : search::NoCandidates{
                                        "no plan has the forced forms", "force fewer of them", {}};
       return std::nullopt;
@@ -523,15 +606,7 @@ class Chooser {
 
   // What there was to choose from, and what never was.
   void Count(const egraph::EGraphView& view, const std::vector<ClassRef>& roots) {
-    double plans = 1;
-    for (ClassRef root : roots) plans *= egraph::CountTerms(view, root);
-    constexpr double kMost = 18446744073709549568.0;  // the largest double below 2^64
-    const uint64_t count =
-        plans < kMost ? static_cast<uint64_t>(plans) : std::numeric_limits<uint64_t>::max();
-    uint64_t& total = explanation_.report.candidates;
-    total = count > std::numeric_limits<uint64_t>::max() - total
-                ? std::numeric_limits<uint64_t>::max()
-                : total + count;
+    explanation_.report.candidates += egraph::CountTerms(view, roots);
     const auto prune = [&](const char* what, const char* why, uint64_t number) {
       if (number > 0) {
         explanation_.pruned.push_back({options_.prefix + ": " + what, why, number});
@@ -544,6 +619,14 @@ class Chooser {
           result_.candidates.pruned_entries);
     prune("schedules of contractions", "three others of the same factors are faster",
           forms_->pruned());
+  }
+
+  search::NoCandidates NoKernelFor(const std::string& what) const {
+    return {"no kernel can compute " + what,
+            left_out_.empty() ? "an op of it may have no kernel form yet"
+                              : "leave no rules out: without " + left_out_ +
+                                    " there are kernels for less, and maybe none for this",
+            {}};
   }
 
   // The earliest value that cannot be had, for the message.
@@ -568,8 +651,7 @@ class Chooser {
       const auto found = graph_.Lookup(f, args);
       const ClassRef c = found ? view.ClassOf(*found) : ClassRef{};
       if (!c.valid()) {
-        failure_ = search::NoCandidates{
-            "no kernel can compute " + what, "an op of it may have no kernel form yet", {}};
+        failure_ = NoKernelFor(what);
         return false;
       }
       roots.push_back(c);
@@ -711,7 +793,11 @@ class Chooser {
   std::map<std::string, FunctionId> relations_;
   std::vector<bool> stored_;
   std::vector<egraph::RuleId> traced_;  // the user's
-  uint64_t cheap_ = 0;                  // values that could have been kept, see store_facts.h
+  size_t span_;                         // index into kSpans; beyond: nothing is fused
+  std::optional<size_t> next_span_;
+  uint64_t most_ = 0;  // rows of the e-graph, where anything is fused
+  std::string left_out_;  // rule files that are not there, quoted
+  uint64_t cheap_ = 0;    // values that could have been kept, see store_facts.h
   std::unique_ptr<DotForms> forms_;
   std::optional<DefinitionNumbers> numbers_;
   ChooseResult result_;
@@ -724,7 +810,16 @@ std::optional<ChooseResult> ChooseKernels(const Step& step, const KernelCostMode
                                           search::Explanation& explanation,
                                           std::optional<search::SearchFailure>& failure,
                                           std::string& rule_error) {
-  return Chooser(step, costs, rules, options, explanation, failure, rule_error).Run();
+  const search::Explanation before = explanation;
+  size_t span = 0;
+  while (true) {
+    Chooser chooser(step, costs, rules, options, explanation, failure, rule_error, span);
+    std::optional<ChooseResult> result = chooser.Run();
+    if (!chooser.next_span()) return result;
+    span = *chooser.next_span();
+    failure.reset();
+    explanation = before;
+  }
 }
 
 }  // namespace l3c::l0::lower

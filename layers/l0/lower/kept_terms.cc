@@ -190,10 +190,6 @@ const egraph::Rule& KeptTerms::RuleOf(ENodeRef node) const {
   return egraph_.rule(view_->NodeRule(node));
 }
 
-double KeptTerms::CountChoices() const {
-  double choices = 1;
-  for (ClassRef root : roots_) choices *= egraph::CountTerms(*view_, root);
-  return choices;
-}
+double KeptTerms::CountChoices() const { return egraph::CountTerms(*view_, roots_); }
 
 }  // namespace l3c::l0::lower

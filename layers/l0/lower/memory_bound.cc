@@ -121,14 +121,14 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
 }
 
 void MemoryBound::Report(int64_t needed, support::Diagnostics& diagnostics) const {
-  std::string message = "the plan needs " + support::PrintInteger(needed) + " bytes of memory";
+  std::string message = "the plan needs about " + support::PrintInteger(needed) + " bytes of memory at least";
   message += asked_ ? ", and --memory gives it " : ", and the system gives it ";
   message += support::PrintInteger(bound_);
   diagnostics.Error(support::Kind::kResourceBound, where_, std::move(message))
       .With({{},
              support::PrintInteger(state_) + " of state, " + support::PrintInteger(staging_) +
                  " of batches in flight, and " + support::PrintInteger(needed - state_ - staging_) +
-                 " of results, with as much computed again as there can be"})
+                 " of results, with as much computed again as there can be; found to a hundredth"})
       .Fix((asked_ ? "write --memory " + support::PrintInteger(needed) + "B"
                    : "give the node " + support::PrintInteger(needed) + "B") +
            " or more, or train with smaller batches");

@@ -167,7 +167,11 @@ class Planner {
     }
     texts.insert(texts.end(), options_.added.begin(), options_.added.end());
     egraph::Budget budget;
+    // Few nodes for the kernels are no reason to have no plan; the user's rules may never end.
     budget.max_nodes = options_.budget.egraph_nodes;
+    if (options_.added.empty()) {
+      budget.max_nodes = std::max(budget.max_nodes, search::Budget().egraph_nodes);
+    }
     budget.max_matches = options_.budget.work;
     terms_ = std::make_unique<KeptTerms>(graph_, texts, options_.numerics, budget);
     if (!terms_->error().empty()) {

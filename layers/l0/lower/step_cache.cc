@@ -1,7 +1,6 @@
 #include "layers/l0/lower/step_cache.h"
 
 #include <iterator>
-#include <limits>
 #include <utility>
 
 #include "egraph/rule_history.h"
@@ -42,7 +41,7 @@ void Fields(Archive& archive, SearchReport& r) {
 // Without traces: steps that have any are not kept.
 template <class Archive>
 void Fields(Archive& archive, Explanation& e) {
-  archive(e.lowering, e.decisions, e.pruned, e.report);
+  archive(e.lowering, e.decisions, e.pruned, e.cuts, e.report);
 }
 
 }  // namespace l3c::search
@@ -111,9 +110,9 @@ std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSo
   }
   key(figures, std::string(costs.evidence()), rules.size());
   for (const auto& [name, source] : rules) key(name, source.path, source.text);
-  key(options.mode, options.budget.work, options.budget.egraph_nodes, options.budget.candidates,
-      options.budget.top, options.prefix, options.explain, options.numerics,
-      options.seconds_per_byte);
+  key(options.mode, options.budget.work, options.budget.egraph_nodes, options.budget.nodes_given,
+      options.budget.candidates, options.budget.top, options.prefix, options.explain,
+      options.numerics, options.seconds_per_byte);
   for (const auto& [id, label] : options.forced) {
     if (id.starts_with(options.prefix + "/")) key(id, label);
   }
@@ -165,15 +164,14 @@ void AddExplanation(search::Explanation step, search::Explanation& whole) {
   };
   append(step.decisions, whole.decisions);
   append(step.pruned, whole.pruned);
+  append(step.cuts, whole.cuts);
   search::SearchReport& sum = whole.report;
   const search::SearchReport& own = step.report;
   sum.egraph_nodes += own.egraph_nodes;
   sum.egraph_classes += own.egraph_classes;
   sum.work += own.work;
   sum.work_budget = own.work_budget;
-  constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
-  sum.candidates =
-      own.candidates > kMost - sum.candidates ? kMost : sum.candidates + own.candidates;
+  sum.candidates += own.candidates;
   sum.scored += own.scored;
   // The first that did not come to its end speaks for all.
   const std::string done(egraph::StopReasonName(egraph::StopReason::kSaturated));

@@ -273,7 +273,12 @@ class Generator {
       hatch.directive = "kernel";
       hatch.has_args = Coin();
       if (hatch.has_args) hatch.args = "\"a.ptx\", grid: [1, -2], x=1e-4";
-      module.hints[Pick(paths)].push_back(hatch);
+      // One of a kind on one thing.
+      std::vector<support::EscapeHatch>& there = module.hints[Pick(paths)];
+      const bool free = std::none_of(there.begin(), there.end(), [&](const auto& other) {
+        return other.layer == hatch.layer;
+      });
+      if (free) there.push_back(hatch);
     }
   }
 

@@ -74,6 +74,26 @@ TEST(Decision, JsonIsOneObjectALineWithEverything) {
   EXPECT_EQ(all[2]["pruned"][0]["count"], 6);
 }
 
+// Counts of deep networks are beyond whole numbers, and then beyond doubles.
+TEST(Decision, CountsAreTrueAtAnySize) {
+  Explanation explanation = Example();
+  const auto figures = [&](double count) {
+    explanation.report.candidates = count;
+    const std::string text = RenderExplanation(explanation);
+    const size_t begin = text.find("searched  ") + 10;
+    const std::string json = RenderExplanationJson(explanation);
+    const size_t last = json.rfind('\n', json.size() - 2);
+    return std::make_pair(text.substr(begin, text.find(" candidates") - begin),
+                          nlohmann::json::parse(json.substr(last + 1))["candidates"]);
+  };
+  EXPECT_EQ(figures(1e15).first, "1000000000000000");
+  EXPECT_EQ(figures(1e15).second, 1'000'000'000'000'000);
+  EXPECT_EQ(figures(1.5e87).first, "about 1.5e+87");
+  EXPECT_EQ(figures(1.5e87).second, 1.5e87);
+  EXPECT_EQ(figures(INFINITY).first, "more than 10^308");
+  EXPECT_GT(figures(INFINITY).second, 1e308);
+}
+
 TEST(Decision, IsFoundById) {
   const Explanation explanation = Example();
   ASSERT_NE(explanation.Find("l2/m/batch"), nullptr);

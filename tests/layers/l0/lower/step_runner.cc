@@ -63,6 +63,7 @@ std::optional<LoweredForTest> LowerForTest(Step step, const TestOptions& options
   ChooseOptions choose;
   choose.mode = options.mode;
   choose.forced = options.forced;
+  choose.budget = options.budget;
   choose.explain = options.explain;
   choose.prefix = "l0/test";
   std::optional<search::SearchFailure> failure;

@@ -31,6 +31,7 @@ struct TestOptions {
   bool explain = false;
   RuleSources rules = EmbeddedRules();
   int64_t cores = 2;
+  search::Budget budget;
 };
 
 // Fails the test and gives nothing when there is no plan; `failure` then says why.
