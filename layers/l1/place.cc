@@ -23,6 +23,10 @@
 namespace l3c::l1 {
 namespace {
 
+// Placements on a few nodes are looked at whatever the budget of the kernels' search is.
+constexpr uint64_t kLeastNodes = 4096;
+
+
 using egraph::ClassRef;
 using egraph::EGraphView;
 using egraph::ENodeRef;
@@ -336,7 +340,7 @@ class Placer {
       return Fail("there are no rules for placement", "restore rewrites/placement.egg");
     }
     egraph::ProgramOptions limits;
-    limits.budget.max_nodes = options_.budget.egraph_nodes;
+    limits.budget.max_nodes = std::max(options_.budget.egraph_nodes, kLeastNodes);
     limits.budget.max_matches = options_.budget.work;
     auto loaded = egraph::LoadProgram(graph_, rules->text, rules->path, limits);
     first_added_ = static_cast<uint32_t>(graph_.rule_count());

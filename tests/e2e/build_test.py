@@ -158,7 +158,7 @@ class Build(Program):
         err = self.start(self.mnist, "--data", "mnist=/nowhere", code=1).err
         self.assertRegex(err, r"^error\[environment\]: .*/nowhere")
         for cpu in ("x86-64-v9", "+avx3"):
-            self.assertIn("--cpu: there is no", self.l3c("build", IRIS, "-o", self.dir / "x", "--cpu", cpu, code=1).err)
+            self.assertIn("--cpu: there is no", self.l3c("build", IRIS, "-o", self.dir / "x", "--cpu", cpu, code=2).err)
         self.assertIn("cannot write", self.l3c("build", IRIS, "-o", self.dir / "no/such", code=1).err)
         self.l3c("build", IRIS, code=2)
 

@@ -21,7 +21,8 @@ void PrintJson(const Compilation& compilation, const Options& options,
                                      {"calibrated", compilation.evidence_revision().has_value()}};
   if (compilation.evidence_revision()) evidence["revision"] = *compilation.evidence_revision();
   PrintJsonLine(evidence);
-  for (const SequenceFigures& figures : FiguresOf(compilation.plan())) {
+  for (const SequenceFigures& figures :
+       unlowered.empty() ? FiguresOf(compilation.plan()) : std::vector<SequenceFigures>()) {
     PrintJsonLine({{"event", "plan"},
                    {"sequence", figures.sequence},
                    {"split", figures.split},

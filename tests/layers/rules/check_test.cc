@@ -251,7 +251,7 @@ TEST(CheckRules, WrongVariantsOfBuiltInRulesFail) {
       {"placement", "(Link k m) (Adjacent k m)", "(Link k m)"},
       {"placement", "(WantMade v m) (Tight v m)", "(WantMade v m)"},
       {"placement", "(Pipe2 op c (Cuts c)", "(Pipe2 op c (Cuts m)"},
-      {"placement", "(Reached c s) (Shift s t)", "(Reached c s) (Shift t t)"},
+      {"placement", "(Shift s t))\n      ((Reached c t))", "(Shift s t))\n      ((Reached t c))"},
       {"placement", "(StageFits c s) (Micro n)", "(Micro n)"},
 
       {"lower_l3_l2", "(/ y 2) (/ x 2)", "y x"},

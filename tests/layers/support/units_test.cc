@@ -50,7 +50,7 @@ TEST(UnitsTest, ValuesAreExact) {
   EXPECT_EQ(ParseSeconds("10ms", &error), 0.01);
   EXPECT_EQ(ParseSeconds("2min", &error), 120.0);
   EXPECT_EQ(ParseReal("3e-4", &error), 3e-4);
-  EXPECT_EQ(ParseReal("1e-9999", &error), 0.0);
+  EXPECT_EQ(ParseReal("1e-9999", &error), std::nullopt);
 }
 
 TEST(UnitsTest, WrongUnitsAreNamed) {
