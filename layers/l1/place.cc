@@ -26,7 +26,6 @@ namespace {
 // Placements on a few nodes are looked at whatever the budget of the kernels' search is.
 constexpr uint64_t kLeastNodes = 4096;
 
-
 using egraph::ClassRef;
 using egraph::EGraphView;
 using egraph::ENodeRef;
