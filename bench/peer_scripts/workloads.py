@@ -22,9 +22,6 @@ WORKLOADS = {
     "cross_entropy": ("cross-entropy alone, 2048×1024", 60, 40),
 }
 
-# What l3c needs beside the file: a search of six layers at once is larger than its budget allows.
-L3C_OPTIONS = {"gpt": ["--budget", "nodes=2000000", "--budget", "work=4000000000"]}
-
 
 def files():
     return [FOLDER / f"{name}.l2" for name in WORKLOADS]
