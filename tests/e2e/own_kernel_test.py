@@ -249,6 +249,16 @@ class OwnKernels(L3cTest):
         err = self.l3c("run", self.write("own.l2", missing), *options, code=1).err
         self.assertIn("cannot read", err)
 
+    def test_uops_that_mean_something_else_are_refused(self):
+        program = self.write("own.l2", DFA.read_text().replace(
+            "linear(64, 48), tanh,", 'linear(64, 48), #[l0::kernel("own.uop")] tanh,'))
+        err = self.l3c("run", program, "--synthetic", "--steps", 2, code=1).err
+        self.assertIn("cannot read", err)
+        self.write("own.uop", "kernel own(x: in f32 [32, 48], y: out f32 [32, 48]) {\n axis i : loop 1536\n"
+                   " %0 = load x[i]\n store y[i], %0\n}\n")
+        err = self.l3c("run", program, "--synthetic", "--steps", 2, code=1).err
+        self.assertIn("compute something else than 'tanh1'", err)
+
     def test_what_does_not_load_is_refused(self):
         self.refused(self.plan('#[l0::kernel("none.so")]'), "cannot read")
         self.write("text.so", "no object")

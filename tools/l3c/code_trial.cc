@@ -23,7 +23,7 @@ constexpr size_t kMargin = 4096;               // bytes around each buffer
 constexpr size_t kMaxBytes = size_t{1} << 30;  // of a set of buffers
 constexpr double kMoment = 4e6;                // operations of the interpreter
 constexpr int64_t kSingleBlocks = 16;          // computed one by one
-constexpr unsigned kSeconds = 60;
+constexpr unsigned kSeconds = 10;
 
 double Tolerance(l0::CodeClass how_near) {
   return how_near == l0::CodeClass::kExact ? 0 : how_near == l0::CodeClass::kReassoc ? 1e-5 : 1e-2;

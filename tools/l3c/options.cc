@@ -343,6 +343,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   calibrate
       ->add_option("--seconds", options.calibrate_seconds,
                    "Time for the shapes of products and sums: fewer are measured in less")
+      ->check(Seconds())
       ->check(CLI::Range(0.0, 40.0))
       ->capture_default_str();
   calibrate->add_flag("--json", options.json, "One JSON object a line");
