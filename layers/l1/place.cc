@@ -26,6 +26,9 @@ namespace {
 // Placements on a few nodes are looked at whatever the budget of the kernels' search is.
 constexpr uint64_t kLeastNodes = 4096;
 
+constexpr size_t kMostNodes = 8;
+constexpr size_t kLeastHosts = 2;
+
 using egraph::ClassRef;
 using egraph::EGraphView;
 using egraph::ENodeRef;
@@ -158,6 +161,7 @@ class Placer {
                   "add a node with isa: " + (isas_.empty() ? "x86_64" : isas_.front()) +
                       " and an edge to a memory node");
     }
+    KeepFastest(computing);
     storage_ = *storage;
     facts_ = "(set (Name (Data)) \"data\")\n(AtRest (Data) " + Quoted(Name(storage_)) + ")\n";
 
@@ -193,6 +197,30 @@ class Placer {
     if (!carried) max_depth_ = std::min<int64_t>(max_depth_, 2);
     for (int64_t d = 1; d <= max_depth_; ++d) choices_[kDepthId].push_back(std::to_string(d));
     return StateHomes() && StateRoom() && StateLinks();
+  }
+
+  // What there is to choose from grows with the third power of the nodes: of many the fastest are
+  // looked at, and the fastest hosts, since those read the data.
+  void KeepFastest(std::vector<uint32_t>& computing) {
+    if (computing.size() <= kMostNodes) return;
+    std::vector<uint32_t> fastest = computing;
+    std::stable_sort(fastest.begin(), fastest.end(), [&](uint32_t a, uint32_t b) {
+      return AssumedFlops(system_.nodes[a]) > AssumedFlops(system_.nodes[b]);
+    });
+    size_t kept = 0, hosts = 0;
+    std::set<uint32_t> keep;
+    for (uint32_t node : fastest) {
+      const bool host = system_.nodes[node].vram == 0;
+      if (kept < kMostNodes || (host && hosts < kLeastHosts)) {
+        keep.insert(node);
+        ++kept;
+        hosts += host ? 1 : 0;
+      } else {
+        Prune("node " + Name(node), "not looked at: of more than " + std::to_string(kMostNodes) +
+                                        " compute nodes only the fastest are");
+      }
+    }
+    std::erase_if(computing, [&](uint32_t node) { return !keep.contains(node); });
   }
 
   // From as many layers for each stage to all cuts that fit, by moving one over one boundary.

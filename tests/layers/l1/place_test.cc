@@ -71,6 +71,28 @@ TEST(L1PlaceTest, LargeModelsGoToTheFasterNode) {
   EXPECT_GT(decision->rules[0].line, 0);
 }
 
+TEST(L1PlaceTest, OfManyNodesTheFastestAreLookedAtAndAHost) {
+  std::string text =
+      "node ssd_0 { kind: storage }\n"
+      "node ram_0 { kind: memory, capacity: 32GB }\n"
+      "node cpu_0 { kind: compute, isa: x86_64, cores: 2 }\n";
+  std::string edges = "ssd_0 -> ram_0 : bandwidth 2GB/s\nram_0 <-> cpu_0 : bandwidth 50GB/s\n";
+  for (int i = 0; i < 30; ++i) {
+    const std::string gpu = "gpu_" + std::to_string(i);
+    text += "node " + gpu + " { kind: compute, isa: cuda, vram: 24GB, sm: " +
+            std::to_string(10 + i) + " }\n";
+    edges += "cpu_0 <-> " + gpu + " : bandwidth 32GB/s\n";
+  }
+  const System system = SystemOf(text + "edges {\n" + edges + "}\n");
+  const PlacementResult result = Place(system, Demand(100), kBoth, 2, {});
+  ASSERT_TRUE(result.placement);
+  EXPECT_EQ(system.nodes[result.placement->model[0]].name, "gpu_29");
+  EXPECT_EQ(system.nodes[result.placement->loader].name, "cpu_0");
+  EXPECT_EQ(std::count_if(result.explanation.pruned.begin(), result.explanation.pruned.end(),
+                          [](const auto& p) { return p.why.starts_with("not looked at"); }),
+            22);
+}
+
 TEST(L1PlaceTest, WithoutABackendANodeIsPruned) {
   const System system = GpuBox();
   const PlacementResult result = Place(system, Demand(100), {"x86_64"}, 2, {});
