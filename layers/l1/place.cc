@@ -167,6 +167,9 @@ class Placer {
 
     nodes_that_compute_ = static_cast<int64_t>(std::min(computing.size(), kMaxSharing));
     sites_ = SitesOf(system_, demand_, computing, max_depth_);
+    if (options_.keep_order && std::erase_if(sites_, [](const Site& s) { return s.parts() > 1; })) {
+      Prune("batches that nodes share", "gradients would add up in another order (numerics exact)");
+    }
     std::set<std::string> computed;  // sites, by label
     for (const Site& site : sites_) {
       Fact("Local", {site.label, site.place});

@@ -60,6 +60,7 @@ struct LoweringOptions {
   Budget budget;
   ForcedChoices forced;  // ids of other lowerings are ignored
   std::vector<AddedRules> rules;
+  bool keep_order = false;  // numerics class exact: nothing may add up in another order
 };
 
 // Nothing satisfies the constraints, or a forced choice does not exist.

@@ -52,6 +52,7 @@ constexpr int64_t kAssumedTestRows = 10'000;
 search::LoweringOptions SearchOptions(const Options& options,
                                       const std::vector<search::AddedRules>& rules) {
   search::LoweringOptions search;
+  search.keep_order = options.numerics == "exact";
   search.rules = rules;
   search.mode = *search::ParseMode(options.search);
   search.forced = {options.force.begin(), options.force.end()};

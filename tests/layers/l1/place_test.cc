@@ -79,8 +79,8 @@ TEST(L1PlaceTest, OfManyNodesTheFastestAreLookedAtAndAHost) {
   std::string edges = "ssd_0 -> ram_0 : bandwidth 2GB/s\nram_0 <-> cpu_0 : bandwidth 50GB/s\n";
   for (int i = 0; i < 30; ++i) {
     const std::string gpu = "gpu_" + std::to_string(i);
-    text += "node " + gpu + " { kind: compute, isa: cuda, vram: 24GB, sm: " +
-            std::to_string(10 + i) + " }\n";
+    text += "node " + gpu +
+            " { kind: compute, isa: cuda, vram: 24GB, sm: " + std::to_string(10 + i) + " }\n";
     edges += "cpu_0 <-> " + gpu + " : bandwidth 32GB/s\n";
   }
   const System system = SystemOf(text + "edges {\n" + edges + "}\n");
@@ -555,6 +555,12 @@ TEST(L1PlaceTest, OfEqualNodesTheFirstAreTaken) {
   ASSERT_TRUE(result.placement);
   EXPECT_EQ(result.explanation.Find("l1/node.forward_backward")->chosen, "gpu_0+gpu_1");
   EXPECT_EQ(result.explanation.Find("l1/node.model_state")->chosen, "gpu_0");
+  // Gradients of two halves of a batch are added up in another order.
+  search::LoweringOptions exact;
+  exact.keep_order = true;
+  const PlacementResult whole = Place(system, demand, kBoth, 3, exact);
+  ASSERT_TRUE(whole.placement);
+  EXPECT_EQ(whole.explanation.Find("l1/node.forward_backward")->chosen, "gpu_0");
 }
 
 // What is placed fits, wherever the search ends: with what is forced, and in every mode.
