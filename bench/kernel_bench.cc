@@ -2,9 +2,8 @@
 // on one core, against the multiply-add peak and the copy bandwidth measured in the same run.
 //
 //   kernel_bench [FILTER]           one line for each kernel and schedule
-//   kernel_bench --matmul MxKxN …   the fastest schedule of x·w, xᵀ·w and x·wᵀ for each size, as a
-//   line
-//                                   of FORM SIZE MICROSECONDS SCHEDULE (bench/matmul compares them)
+//   kernel_bench --matmul MxKxN …   for each size FORM SIZE MICROSECONDS SCHEDULE of the fastest
+//                                   schedule of x·w, xᵀ·w and x·wᵀ
 //
 // Times are of the processor, of this thread: others do not count on a busy machine. GFLOP/s count
 // a multiply-add as two; GB/s count each byte of each parameter once.

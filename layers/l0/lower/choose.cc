@@ -100,10 +100,6 @@ class Chooser {
     if (options_.added.empty()) {
       budget_.max_nodes = std::max(budget_.max_nodes, LeastRows(step_.graph.size()));
     }
-    // Rules of the user's may never come to an end; the others do.
-    if (options_.added.empty()) {
-      budget_.max_nodes = std::max(budget_.max_nodes, LeastRows(step_.graph.size()));
-    }
     budget_.max_matches = options_.budget.work;
     graph_.set_numerics(options_.numerics);
     DeclareValues(graph_);
@@ -795,7 +791,7 @@ class Chooser {
   std::vector<egraph::RuleId> traced_;  // the user's
   size_t span_;                         // index into kSpans; beyond: nothing is fused
   std::optional<size_t> next_span_;
-  uint64_t most_ = 0;  // rows of the e-graph, where anything is fused
+  uint64_t most_ = 0;     // rows of the e-graph, where anything is fused
   std::string left_out_;  // rule files that are not there, quoted
   uint64_t cheap_ = 0;    // values that could have been kept, see store_facts.h
   std::unique_ptr<DotForms> forms_;
