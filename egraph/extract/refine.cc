@@ -304,7 +304,7 @@ bool Refiner::TryClose(uint32_t k) {
   return false;
 }
 
-void Refiner::Improve(uint64_t max_work) {
+void Refiner::Improve(uint64_t max_work, bool again) {
   const uint64_t limit = work_ + max_work;
   for (bool improved = true; improved && work_ <= limit;) {
     while (SwapRound(limit)) {
@@ -314,7 +314,7 @@ void Refiner::Improve(uint64_t max_work) {
       if (work_ > limit) break;
       improved |= uses_[k] == 0 ? TryOpen(k) : TryClose(k);
     }
-    if (improved) continue;
+    if (improved || !again) continue;
     for (uint32_t c : choosable_) {
       if (work_ > limit) break;
       if (uses_[c] != 0 && !fixed_[c]) improved |= TryAgain(c, limit);

@@ -41,7 +41,8 @@ class Refiner {
   void Start(const Extraction& start, std::span<const ENodeRef> base);
 
   // Improves until nothing does, at most for `max_work` steps. Fixed classes keep their e-node.
-  void Improve(uint64_t max_work);
+  // Without `again`, which takes most of the work and brings least, by the other moves.
+  void Improve(uint64_t max_work, bool again = true);
 
   // Takes the e-node for its class, from now on fixed and wanted even where nothing else uses it;
   // then improves what is around. False when the e-node has no finite cost. Without `thorough`, by

@@ -631,6 +631,7 @@ class CandidateFinder {
   bool CanSideStore(const Candidate& kernel, const Entry& entry) const {
     return options_.fuse && entry.context == 0 && stored_[entry.value] &&
            table_.values[entry.value].input < 0 && entry.value != kernel.roots[0] &&
+           table_.values[entry.value].block == table_.values[kernel.roots[0]].block &&
            !entry.inlines.empty() && entry.maps.size() == 1 &&
            IsBijective(entry.maps[0], table_.values[entry.value].shape, kernel.extents);
   }

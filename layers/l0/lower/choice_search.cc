@@ -13,6 +13,7 @@ namespace {
 constexpr uint64_t kImproveWorkPerNode = 700;
 constexpr uint64_t kImproveWork = 20'000'000;
 constexpr uint64_t kForcedWork = 400'000;
+constexpr double kNearlyAsGood = 1.01;
 
 uint64_t ImproveWork(const egraph::Extractor& extractor) {
   return std::min(kImproveWork, kImproveWorkPerNode * extractor.view().node_count());
@@ -51,6 +52,7 @@ std::optional<egraph::Extraction> ChoiceSearch::With(const std::vector<Choice>& 
   if (!refiner_) {
     egraph::ExtractOptions options;
     options.max_work = 0;
+    for (const Choice& choice : required_) options.forced[choice.first] = choice.second;
     for (const Choice& choice : choices) options.forced[choice.first] = choice.second;
     egraph::Extraction found = extractor_.GreedyDag(wanted, options);
     work_ += found.work;
@@ -62,6 +64,22 @@ std::optional<egraph::Extraction> ChoiceSearch::With(const std::vector<Choice>& 
     if (!refiner_->Fix(choice.second, kForcedWork, /*thorough=*/false)) return std::nullopt;
   }
   return refiner_->Result(wanted);
+}
+
+bool ChoiceSearch::Require(const std::vector<Choice>& choices) {
+  std::optional<egraph::Extraction> found = With(choices);
+  if (!found) return false;
+  for (const Choice& choice : choices) {
+    roots_.push_back(choice.first);
+    required_.push_back(choice);
+  }
+  if (refiner_) {
+    refiner_->Improve(kForcedWork);
+    saved_ = refiner_->Save();
+    found = refiner_->Result(roots_);
+  }
+  best_ = *std::move(found);
+  return true;
 }
 
 void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
@@ -78,6 +96,9 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
   }
   if (!different) return;
   refiner_->Start(start, base);
+  refiner_->Improve(ImproveWork(extractor_), /*again=*/false);
+  // The last moves bring a hundredth at most.
+  if (!(refiner_->total() < kNearlyAsGood * saved_.total)) return;
   refiner_->Improve(ImproveWork(extractor_));
   if (!(refiner_->total() < saved_.total)) return;
   saved_ = refiner_->Save();

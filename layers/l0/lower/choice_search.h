@@ -30,11 +30,15 @@ class ChoiceSearch {
   // Best(). Choices that pay only together are found so. Nothing happens where there is no joint
   // search.
   void TryTogether(const std::vector<Choice>& choices);
+  // From now on these e-nodes are taken, in Best() and in whatever With() finds.
+  // False where they cannot be; nothing is changed then.
+  bool Require(const std::vector<Choice>& choices);
   uint64_t work() const;
 
  private:
   const egraph::Extractor& extractor_;
   std::vector<egraph::ClassRef> roots_;
+  std::vector<Choice> required_;
   std::unique_ptr<egraph::Refiner> refiner_;  // of a joint search
   egraph::Refiner::Saved saved_;
   egraph::Extraction best_;

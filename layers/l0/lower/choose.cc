@@ -16,6 +16,7 @@
 #include "layers/l0/lower/forms.h"
 #include "layers/l0/lower/recompute.h"
 #include "layers/l0/lower/rule_trace.h"
+#include "layers/l0/lower/shifted_values.h"
 #include "layers/l0/lower/span.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
@@ -468,7 +469,7 @@ class Chooser {
                const std::vector<ClassRef>& roots, const std::vector<ValueForm>& forms,
                const std::map<std::string, std::string>& extents)
         : costs(
-              chooser.graph_, chooser.result_.table, chooser.result_.candidates,
+              chooser.graph_, chooser.step_, chooser.result_.table, chooser.result_.candidates,
               chooser.forms_->all(), chooser.costs_,
               [&chooser](int64_t d) { return chooser.numbers_->At(d); }, Excluded(forms, extents)),
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
@@ -479,6 +480,7 @@ class Chooser {
         search.TryTogether(NodesOf(extractor, form.own));
         search.TryTogether(NodesOf(extractor, form.others));
       }
+      if (!chooser.step_.blocks.of_node.empty()) chooser.FitBlocks(view, search);
     }
 
     static std::set<int64_t> Excluded(const std::vector<ValueForm>& forms,
@@ -497,6 +499,77 @@ class Chooser {
     egraph::Extractor extractor;
     ChoiceSearch search;
   };
+
+  int32_t BlockOf(uint32_t kernel) const {
+    return result_.table.values[result_.candidates.kernels[kernel].roots.front()].block;
+  }
+
+  // What the middle one of three blocks loads of another, every copy of it will have to find in its
+  // neighbour, another copy: so the middle one has to store what is the same place of itself. Where
+  // it does not, because its neighbour does without, it is made to.
+  void FitBlocks(const egraph::EGraphView& view, ChoiceSearch& search) const {
+    constexpr int kMostRounds = 8;
+    ShiftedValues shifted(step_, result_.table);
+    for (int round = 0; round < kMostRounds && search.feasible(); ++round) {
+      const std::set<ValueId> missing = MissingInMiddle(view, search.Best(), shifted);
+      if (missing.empty()) return;
+      for (const ValueId v : missing) StoreInMiddle(view, v, search);
+    }
+  }
+
+  std::set<ValueId> MissingInMiddle(const egraph::EGraphView& view, const egraph::Extraction& best,
+                                    ShiftedValues& shifted) const {
+    std::set<ValueId> stored;
+    std::set<ValueId> wanted;
+    const CandidateSet& set = result_.candidates;
+    std::vector<uint32_t> owner;  // by context
+    for (uint32_t k = 0; k < set.kernels.size(); ++k) {
+      owner.insert(owner.end(), set.kernels[k].contexts.size(), k);
+    }
+    for (const ClassRef c : best.order) {
+      const ENodeRef n = best.Chosen(c);
+      const std::string& name = view.function(n).name;
+      if (name == "Store" || name == "Beside") {
+        if (BlockOf(static_cast<uint32_t>(Int(view, n, 1))) == 1) {
+          stored.insert(static_cast<ValueId>(Int(view, n, 0)));
+        }
+        continue;
+      }
+      if (name != "Load" && name != "Dot" && name != "Row") continue;
+      if (BlockOf(owner[static_cast<size_t>(Int(view, n, 1))]) != 1) continue;
+      for (const ClassRef child : view.NodeChildren(n)) {
+        if (view.ClassSort(child) != mem_) continue;
+        const Storage from = Resolve(view, best, child);
+        if (from.kernel < 0) continue;
+        const int32_t block = BlockOf(static_cast<uint32_t>(from.kernel));
+        if (block != 0 && block != 2) continue;
+        const std::optional<ValueId> own = shifted.Shift(from.value, block == 0 ? 1 : -1);
+        if (own) wanted.insert(*own);
+      }
+    }
+    for (const ValueId v : stored) wanted.erase(v);
+    return wanted;
+  }
+
+  // By the kernel of the middle block with which the step is cheapest.
+  void StoreInMiddle(const egraph::EGraphView& view, ValueId v, ChoiceSearch& search) const {
+    const FunctionId store = graph_.FindFunction("Store");
+    const FunctionId beside = graph_.FindFunction("Beside");
+    std::optional<ChoiceSearch::Choice> best;
+    double least = std::numeric_limits<double>::infinity();
+    for (uint32_t n = 0; n < view.node_count(); ++n) {
+      const ENodeRef node{n};
+      const FunctionId f = view.NodeFunction(node);
+      if ((f != store && f != beside) || Int(view, node, 0) != v) continue;
+      if (BlockOf(static_cast<uint32_t>(Int(view, node, 1))) != 1) continue;
+      const ChoiceSearch::Choice choice = {view.NodeClass(node), node};
+      const auto with = search.With({choice});
+      if (!with || !(with->dag_cost < least)) continue;
+      least = with->dag_cost;
+      best = choice;
+    }
+    if (best) search.Require({*best});
+  }
 
   // Whether the id is that of a form; `reason` where it has no such label.
   bool ForceForm(const std::vector<ValueForm>& forms, const std::string& id,
@@ -542,6 +615,7 @@ class Chooser {
     if (!rule_error_.empty()) return std::nullopt;
     const egraph::EGraphView view(graph_);
     reg_ = graph_.FindSort("Reg");
+    mem_ = graph_.FindSort("Mem");
     explanation_.report.egraph_nodes += view.node_count();
     explanation_.report.egraph_classes += view.class_count();
     const std::vector<ValueForm> forms = FindForms(
@@ -681,7 +755,8 @@ class Chooser {
     return graph_.AsI64(view.NodeArgs(n)[arg]);
   }
 
-  Storage Resolve(const egraph::EGraphView& view, const egraph::Extraction& best, ClassRef c) {
+  Storage Resolve(const egraph::EGraphView& view, const egraph::Extraction& best,
+                  ClassRef c) const {
     while (true) {
       const ENodeRef n = best.Chosen(c);
       const std::string& name = view.function(n).name;
@@ -785,6 +860,7 @@ class Chooser {
   std::string& rule_error_;
   EGraph graph_;
   egraph::SortId reg_;
+  egraph::SortId mem_;
   egraph::Budget budget_;
   std::map<std::string, FunctionId> relations_;
   std::vector<bool> stored_;

@@ -8,6 +8,7 @@
 #include "layers/l0/control_build.h"
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/lower/arena.h"
+#include "layers/l0/lower/block_plan.h"
 #include "layers/l0/lower/memory_bound.h"
 #include "layers/l0/lower/own_kernel_make.h"
 #include "layers/l0/lower/step.h"
@@ -592,19 +593,23 @@ std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& 
       }
     }
   }
-  PlannedStep planned;
-  // Rules of the user's are traced over all steps together.
-  search::Explanation& explanation = choose.added.empty() ? planned.explanation : whole;
-  std::optional<ChooseResult> chosen =
-      ChooseKernels(step, costs, options.rules, choose, explanation, failure, rule_error);
-  if (chosen) planned.plan = PlanStep(step, *chosen, costs, choose, explanation, failure);
-  const bool ok = chosen && !failure;
-  if (ok) planned.table = std::move(chosen->table);
-  if (ok && !key.empty()) {
-    options.cache->Store(options.cache_kind, key, WritePlannedStep(planned));
+  std::optional<PlannedStep> planned;
+  if (choose.added.empty()) planned = PlanByBlocks(step, costs, options.rules, choose);
+  if (!planned) {
+    planned.emplace();
+    // Rules of the user's are traced over all steps together.
+    search::Explanation& explanation = choose.added.empty() ? planned->explanation : whole;
+    std::optional<ChooseResult> chosen =
+        ChooseKernels(step, costs, options.rules, choose, explanation, failure, rule_error);
+    if (chosen) planned->plan = PlanStep(step, *chosen, costs, choose, explanation, failure);
+    if (!chosen || failure) {
+      AddExplanation(planned->explanation, whole);
+      return std::nullopt;
+    }
+    planned->table = std::move(chosen->table);
   }
-  AddExplanation(planned.explanation, whole);
-  if (!ok) return std::nullopt;
+  if (!key.empty()) options.cache->Store(options.cache_kind, key, WritePlannedStep(*planned));
+  AddExplanation(planned->explanation, whole);
   return planned;
 }
 

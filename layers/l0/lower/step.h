@@ -42,6 +42,16 @@ struct StepOutput {
   std::string name;    // kReport
 };
 
+// Which nodes of a step belong to the copies of a block of which it has three only, the first (0),
+// one that speaks for all in the middle (1) and the last (2); see repeated_blocks.h.
+struct StepBlocks {
+  std::vector<int32_t> of_node;  // −1: none; empty where there are no such blocks
+  // By node: the same place of the next and of the last of the three, where there is one.
+  std::vector<std::optional<tensor::NodeId>> later;
+  std::vector<std::optional<tensor::NodeId>> earlier;
+  int64_t middle_times = 1;  // how often the middle one counts
+};
+
 struct Step {
   std::string name;     // of the pipeline
   tensor::Graph graph;  // primitives only
@@ -49,6 +59,7 @@ struct Step {
   std::vector<StepOutput> outputs;
   std::vector<OwnKernel> own;  // their nodes are inputs of the graph that are not in `inputs`
   l1::Sampling sampling;       // of the stage that feeds it
+  StepBlocks blocks;
 };
 
 // `reports`: outputs of the pipeline's graphs that metrics read, as (graph, output).

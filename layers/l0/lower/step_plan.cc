@@ -1,10 +1,9 @@
 #include "layers/l0/lower/step_plan.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "layers/l0/lower/explain.h"
+#include "layers/l0/lower/launch_order.h"
 
 namespace l3c::l0::lower {
 
@@ -32,9 +31,14 @@ class StepPlanner {
           BuildKernel(step_, chosen_.table, chosen_.candidates, chosen_.selection, kernel));
     }
     StepPlan plan;
-    for (size_t i : Order()) {
+    std::vector<LaunchToOrder> launches;
+    for (const BuiltKernel& built : built_) launches.push_back({&built.kernel, &built.bindings});
+    // Kernels load only what earlier ones have stored (candidates.h), so there is an order.
+    const std::vector<size_t> order = OrderLaunches(launches, chosen_.table).value();
+    for (size_t i : order) {
       Launch launch;
       launch.bindings = built_[i].bindings;
+      launch.candidate = chosen_.selection.kernels[i].candidate;
       launch.id = KernelId(chosen_.table,
                            chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate]);
       if (!ScheduleKernel(i, launch)) return plan;
@@ -47,6 +51,10 @@ class StepPlanner {
   }
 
  private:
+  ValueId RootOf(size_t i) const {
+    return chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate].roots.front();
+  }
+
   bool ScheduleKernel(size_t i, Launch& launch) {
     const BuiltKernel& built = built_[i];
     if (built.own >= 0) {
@@ -65,6 +73,7 @@ class StepPlanner {
       if (!built.form.empty() && schedules[s].name == built.form) best = s;
     }
     const size_t own = best;
+    const double times = TimesOf(step_, chosen_.table.values[RootOf(i)]);
     search::Decision decision;
     decision.id = options_.prefix + "/" + launch.id + ".schedule";
     auto forced = options_.forced.find(decision.id);
@@ -81,14 +90,14 @@ class StepPlanner {
         return false;
       }
       decision.forced = true;
-      forced_seconds_ += seconds[best] - seconds[own];
+      forced_seconds_ += times * (seconds[best] - seconds[own]);
     }
     if (schedules.size() > 1) {
       const std::string_view evidence = costs_.evidence();
       // Of the step, everything else as chosen.
-      const double whole = chosen_.selection.seconds - seconds[own];
+      const double whole = chosen_.selection.seconds - times * seconds[own];
       decision.chosen = schedules[best].name;
-      decision.cost = TimeOf(whole + seconds[best], evidence);
+      decision.cost = TimeOf(whole + times * seconds[best], evidence);
       std::vector<size_t> order;
       for (size_t s = 0; s < schedules.size(); ++s) {
         if (s != best) order.push_back(s);
@@ -98,7 +107,7 @@ class StepPlanner {
       for (size_t s : order) {
         search::Loser loser;
         loser.label = schedules[s].name;
-        loser.cost = TimeOf(whole + seconds[s], evidence);
+        loser.cost = TimeOf(whole + times * seconds[s], evidence);
         loser.difference = search::Difference(loser.cost, decision.cost);
         loser.decided_by = "time";
         decision.losers.push_back(std::move(loser));
@@ -113,75 +122,6 @@ class StepPlanner {
     }
     launch.seconds = seconds[best] + costs_.LaunchSeconds(blocks);
     return true;
-  }
-
-  std::vector<size_t> Order() const {
-    const size_t n = built_.size();
-    std::map<Storage, size_t> writer;
-    std::map<int32_t, size_t> overwriter;
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t p = 0; p < built_[i].bindings.size(); ++p) {
-        if (built_[i].kernel.params[p].access == Access::kIn) continue;
-        const Binding& b = built_[i].bindings[p];
-        if (b.state >= 0) {
-          overwriter[b.state] = i;
-        } else {
-          writer[b.storage] = i;
-        }
-      }
-    }
-    std::vector<std::set<size_t>> after(n);  // what must have run
-    std::map<Storage, size_t> readers;
-    for (size_t i = 0; i < n; ++i) {
-      for (size_t p = 0; p < built_[i].bindings.size(); ++p) {
-        const Binding& b = built_[i].bindings[p];
-        if (b.state >= 0) {
-          auto it = overwriter.find(b.state);
-          if (it != overwriter.end() && it->second != i) after[it->second].insert(i);
-        } else if (built_[i].kernel.params[p].access == Access::kIn) {
-          auto it = writer.find(b.storage);
-          if (it != writer.end()) {
-            after[i].insert(it->second);
-            ++readers[b.storage];
-          }
-        }
-      }
-    }
-    std::vector<bool> done(n);
-    std::vector<size_t> order;
-    while (order.size() < n) {
-      size_t pick = n;
-      int64_t least = 0;
-      for (size_t i = 0; i < n; ++i) {
-        if (done[i]) continue;
-        bool ready = true;
-        for (size_t before : after[i]) ready = ready && done[before];
-        if (!ready) continue;
-        int64_t growth = 0;
-        for (size_t p = 0; p < built_[i].bindings.size(); ++p) {
-          const Binding& b = built_[i].bindings[p];
-          if (b.state >= 0 || b.storage.kernel < 0) continue;
-          const int64_t bytes = Bytes(chosen_.table.values[b.storage.value]);
-          if (built_[i].kernel.params[p].access != Access::kIn) {
-            growth += bytes;
-          } else if (readers.at(b.storage) == 1) {
-            growth -= bytes;
-          }
-        }
-        if (pick == n || growth < least) {
-          pick = i;
-          least = growth;
-        }
-      }
-      done[pick] = true;
-      order.push_back(pick);
-      for (size_t p = 0; p < built_[pick].bindings.size(); ++p) {
-        if (built_[pick].kernel.params[p].access != Access::kIn) continue;
-        auto it = readers.find(built_[pick].bindings[p].storage);
-        if (it != readers.end() && it->second > 0) --it->second;
-      }
-    }
-    return order;
   }
 
   const Step& step_;

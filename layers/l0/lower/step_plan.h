@@ -17,6 +17,7 @@ struct Launch {
   std::string id;                 // as in decision ids
   double seconds = 0;             // by the cost model
   int32_t own = -1;               // index into Step::own
+  uint32_t candidate = 0;         // of the choice that the plan was made from
 };
 
 struct StepPlan {
@@ -27,9 +28,7 @@ struct StepPlan {
   std::optional<PackOrder> packing;  // of its arena, where it is forced
 };
 
-// Builds, schedules and orders. A kernel follows those whose results it loads, and a kernel that
-// overwrites state those that load the old value. Among those that could be next, the one that
-// frees most memory goes first.
+// Builds, schedules and orders (launch_order.h).
 StepPlan PlanStep(const Step& step, const ChooseResult& chosen, const KernelCostModel& costs,
                   const ChooseOptions& options, search::Explanation& explanation,
                   std::optional<search::SearchFailure>& failure);

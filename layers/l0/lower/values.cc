@@ -20,7 +20,13 @@ bool IsElementwise(Op op) {
   return tensor::Definition(op).op_class == tensor::OpClass::kElementwise;
 }
 
+double TimesOf(const Step& step, const Value& value) {
+  return value.block == 1 ? static_cast<double>(step.blocks.middle_times) : 1;
+}
+
 namespace {
+
+constexpr int kBlocksOfAnOutline = 3;
 
 // Adds what a later run of the same rules has done.
 void Append(const egraph::RunReport& run, egraph::RunReport& report) {
@@ -90,10 +96,39 @@ class Decoder {
     for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
       if (table_.values[v].input >= 0) table_.inputs[table_.values[v].input] = v;
     }
+    for (const egraph::Value c : classes_) {
+      const auto it = number_.find(graph_.Find(c).bits);
+      table_.of_node.push_back(it == number_.end() ? -1 : it->second);
+    }
+    if (!step_.blocks.of_node.empty()) FindBlocks();
     return std::move(table_);
   }
 
  private:
+  // The first block that has it; none where something outside of the blocks or all of them have it.
+  // What rules have made belongs to the last block that it is made of.
+  void FindBlocks() {
+    constexpr int32_t kAll = (1 << kBlocksOfAnOutline) - 1;
+    std::vector<int32_t> in(table_.values.size(), 0);  // a bit a block; −1: outside
+    for (NodeId id = 0; id < step_.graph.size(); ++id) {
+      const ValueId v = table_.of_node[id];
+      if (v < 0 || in[v] < 0) continue;
+      const int32_t block = step_.blocks.of_node[id];
+      in[v] = block < 0 ? -1 : in[v] | (1 << block);
+    }
+    for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
+      Value& value = table_.values[v];
+      if (in[v] == 0) {
+        for (ValueId input : value.definitions.front().inputs) {
+          value.block = std::max(value.block, table_.values[input].block);
+        }
+      } else if (in[v] > 0 && in[v] != kAll) {
+        while (((in[v] >> (value.block + 1)) & 1) == 0) ++value.block;
+        ++value.block;
+      }
+    }
+  }
+
   void Collect() {
     for (const TermForm& form : TermForms()) {
       graph_.ForEachRow(graph_.FindFunction(form.name), [&](const egraph::Row& row) {
