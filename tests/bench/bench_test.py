@@ -150,7 +150,7 @@ class Ratios(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         events = [json.loads(line) for line in done.stdout.splitlines()]
         plan = next(e for e in events if e["event"] == "plan" and e["split"] == "train")
-        return plan | {"predicted": next(e["seconds"] for e in events if e["event"] == "cost")}
+        return plan | {"predicted": next(e["step_time"] for e in events if e["event"] == "cost")}
 
     def test_kernels_bytes_and_predicted_cost(self):
         for name in ("mlp_small_sgd", "cnn"):

@@ -62,7 +62,7 @@ class Sweep(L3cTest):
             cost = next(e for e in plan if e["event"] == "cost")
             figures = by["egraph", shape]["figures"]
             self.assertEqual((figures["kernels"], figures["bytes_moved"]), (step["kernels"], step["bytes_moved"]))
-            self.assertEqual(figures["predicted_s"], cost["seconds"])
+            self.assertEqual(figures["predicted_s"], cost["step_time"])
             self.assertEqual(len(figures["optimise_s"]["samples"]), 2)
         for plot in events[-1]["plots"]:
             xml.etree.ElementTree.parse(plot)

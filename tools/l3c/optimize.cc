@@ -23,7 +23,7 @@ void PrintJson(const Compilation& compilation, const Options& options,
   if (compilation.evidence_revision()) evidence["revision"] = *compilation.evidence_revision();
   PrintJsonLine(evidence);
   if (const auto& cost = compilation.predicted_step()) {
-    PrintJsonLine({{"event", "cost"}, {"seconds", cost->value}, {"evidence", cost->evidence}});
+    PrintJsonLine({{"event", "cost"}, {"step_time", cost->value}, {"evidence", cost->evidence}});
   }
   for (const SequenceFigures& figures :
        unlowered.empty() ? FiguresOf(compilation.plan()) : std::vector<SequenceFigures>()) {

@@ -43,7 +43,7 @@ void ReadLine(Step::Kind kind, const json& line, std::map<std::string, double>& 
         Add(line, "kernels", "kernels", figures);
         Add(line, "bytes_moved", "bytes_moved", figures);
       } else if (event == "cost") {
-        Add(line, "seconds", "predicted_s", figures);
+        Add(line, "step_time", "predicted_s", figures);
       } else if (event == "timing" && line.value("part", "") != "parse") {
         Add(line, "cpu_seconds", "optimise_s", figures);
       }
