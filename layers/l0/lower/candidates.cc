@@ -203,6 +203,13 @@ class Analyser {
     return i >= 0 && i < static_cast<int64_t>(dependent_.size()) && dependent_[i];
   }
 
+  // Of another repeated block than the root, or of one where the root is of none: only loaded, so
+  // that a kernel means the same beside every copy of its block.
+  bool IsForeign(ValueId v) const {
+    const int32_t block = table_.values[v].block;
+    return block >= 0 && block != table_.values[candidate_.roots.front()].block;
+  }
+
   bool IsRoot(ValueId v) const {
     return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) != candidate_.roots.end();
   }
@@ -241,8 +248,13 @@ class Analyser {
     const auto key = std::make_pair(item.context, item.value);
     auto it = candidate_.index_.find(key);
     if (it == candidate_.index_.end()) {
-      const bool cut = candidate_.entries.size() >= options_.max_entries;
-      if (cut) {
+      const bool foreign = IsForeign(item.value);
+      const bool cut = foreign || candidate_.entries.size() >= options_.max_entries;
+      if (foreign && !Readable(item.value)) {
+        candidate_.unmet.push_back(item.value);
+        return;
+      }
+      if (cut && !foreign) {
         full_ = true;
         if (!own_first_) return;
         // Nothing below is computed here; what is in memory can still be loaded.

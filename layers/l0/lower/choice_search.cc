@@ -13,6 +13,8 @@ namespace {
 constexpr uint64_t kImproveWorkPerNode = 700;
 constexpr uint64_t kImproveWork = 20'000'000;
 constexpr uint64_t kForcedWork = 400'000;
+// What a trial of several choices at once may take of it, and how near it must come to be improved.
+constexpr uint64_t kShareOfATrial = 8;
 constexpr double kNearlyAsGood = 1.01;
 
 uint64_t ImproveWork(const egraph::Extractor& extractor) {
@@ -97,7 +99,7 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
   }
   if (!different) return;
   refiner_->Start(start, base);
-  refiner_->Improve(Within(ImproveWork(extractor_)), /*again=*/false);
+  refiner_->Improve(Within(ImproveWork(extractor_) / kShareOfATrial), /*again=*/false);
   // The last moves bring a hundredth at most.
   if (!(refiner_->total() < kNearlyAsGood * saved_.total)) return;
   refiner_->Improve(Within(ImproveWork(extractor_)));

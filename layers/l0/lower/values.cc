@@ -26,8 +26,6 @@ double TimesOf(const Step& step, const Value& value) {
 
 namespace {
 
-constexpr int kBlocksOfAnOutline = 3;
-
 // Adds what a later run of the same rules has done.
 void Append(const egraph::RunReport& run, egraph::RunReport& report) {
   const uint64_t iterations = report.iterations + run.iterations;
@@ -105,16 +103,18 @@ class Decoder {
   }
 
  private:
-  // The first block that has it; none where something outside of the blocks or all of them have it.
+  // The first block that has it; none where something outside of the blocks has it too, or where it
+  // is the same for two of them, as a correction of all updates by the number of the step.
   // What rules have made belongs to the last block that it is made of.
   void FindBlocks() {
-    constexpr int32_t kAll = (1 << kBlocksOfAnOutline) - 1;
     std::vector<int32_t> in(table_.values.size(), 0);  // a bit a block; −1: outside
     for (NodeId id = 0; id < step_.graph.size(); ++id) {
       const ValueId v = table_.of_node[id];
       if (v < 0 || in[v] < 0) continue;
       const int32_t block = step_.blocks.of_node[id];
-      in[v] = block < 0 ? -1 : in[v] | (1 << block);
+      const std::optional<NodeId>& later = step_.blocks.later[id];
+      const bool same = later && table_.of_node[*later] == v;
+      in[v] = block < 0 || same ? -1 : in[v] | (1 << block);
     }
     for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
       Value& value = table_.values[v];
@@ -122,7 +122,7 @@ class Decoder {
         for (ValueId input : value.definitions.front().inputs) {
           value.block = std::max(value.block, table_.values[input].block);
         }
-      } else if (in[v] > 0 && in[v] != kAll) {
+      } else if (in[v] > 0) {
         while (((in[v] >> (value.block + 1)) & 1) == 0) ++value.block;
         ++value.block;
       }

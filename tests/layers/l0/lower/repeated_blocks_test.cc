@@ -45,9 +45,11 @@ Graph Residual(const Net& net) {
   const NodeId loss = g.ReduceSum(g.Binary(Op::kMul, h, h), {0, 1}, "loss");
   const tensor::Gradients gradients = tensor::Differentiate(g, loss, parameters);
   for (size_t p = 0; p < parameters.size(); ++p) {
-    const tensor::Shape shape = g.node(parameters[p]).shape;
+    const NodeId parameter = gradients.wrt[p];
+    const tensor::Shape shape = g.node(parameter).shape;
+    const std::string name = g.node(parameter).name;
     const NodeId step = g.Binary(Op::kMul, gradients.nodes[p], g.Full(-0.01, shape));
-    g.AddOutput(g.node(parameters[p]).name, g.Binary(Op::kAdd, gradients.wrt[p], step));
+    g.AddOutput(name, g.Binary(Op::kAdd, parameter, step));
   }
   g.AddOutput("loss", gradients.loss);
   return g;
