@@ -222,7 +222,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->allow_extra_args(false);
     command->add_option(
         "--budget", budget,
-        "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
+        "work=N, nodes=N or candidates=N: where each search (methods, placement, the kernels of "
+        "a pipeline) gives up; never in seconds");
     command->add_option("--evidence", options.evidence,
                         "What costs rest on: a revision or a file of 'l3c calibrate', or none "
                         "(default: the revision in use)");
