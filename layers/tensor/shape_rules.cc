@@ -85,8 +85,10 @@ class Rule {
     });
   }
   void RequireDType(size_t i, DType dtype) const {
-    Require(Operand(i).dtype == dtype, "needs " + std::string(DTypeName(dtype)) + ", got " +
-                                           std::string(DTypeName(Operand(i).dtype)));
+    Require(Operand(i).dtype == dtype, [&] {
+      return "needs " + std::string(DTypeName(dtype)) + ", got " +
+             std::string(DTypeName(Operand(i).dtype));
+    });
   }
   void RequireNotBool(size_t i) const {
     Require(Operand(i).dtype != DType::kBool,

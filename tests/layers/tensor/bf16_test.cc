@@ -14,8 +14,6 @@
 namespace l3c::tensor {
 namespace {
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 TEST(Bf16, RoundsToNearestTiesToEven) {
   EXPECT_EQ(RoundToBf16(1.0f), 0x3f80);
   EXPECT_EQ(RoundToBf16(0x1.01p0f), 0x3f80);    // half way, down to the even one
@@ -23,7 +21,7 @@ TEST(Bf16, RoundsToNearestTiesToEven) {
   EXPECT_EQ(RoundToBf16(0x1.0102p0f), 0x3f81);  // beyond half way
   EXPECT_EQ(RoundToBf16(-0x1.0102p0f), 0xbf81);
   EXPECT_EQ(RoundToBf16(0x1.ffp0f), 0x4000);  // into the next binade
-  EXPECT_EQ(RoundToBf16(kInf), 0x7f80);
+  EXPECT_EQ(RoundToBf16(std::numeric_limits<float>::infinity()), 0x7f80);
   EXPECT_EQ(RoundToBf16(std::numeric_limits<float>::max()), 0x7f80);
   EXPECT_TRUE(std::isnan(FromBf16(RoundToBf16(std::nanf("")))));
   // A payload in the low half alone must not become an infinity.
