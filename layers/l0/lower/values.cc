@@ -19,6 +19,9 @@ bool IsReduction(Op op) { return op == Op::kReduceSum || op == Op::kReduceMax; }
 bool IsElementwise(Op op) {
   return tensor::Definition(op).op_class == tensor::OpClass::kElementwise;
 }
+bool IsContraction(Op op) {
+  return tensor::Definition(op).op_class == tensor::OpClass::kContraction;
+}
 
 double TimesOf(const Step& step, const Value& value) {
   return value.block == 1 ? static_cast<double>(step.blocks.middle_times) : 1;
