@@ -13,8 +13,11 @@ namespace {
 constexpr uint64_t kImproveWorkPerNode = 700;
 constexpr uint64_t kImproveWork = 20'000'000;
 constexpr uint64_t kForcedWork = 400'000;
-// What a trial of several choices at once may take of it, and how near it must come to be improved.
+// What a trial of several choices at once may take of it, how near it must come to be improved
+// more, and what that may take: there are up to eight trials, and all together have the budget of
+// work.
 constexpr uint64_t kShareOfATrial = 8;
+constexpr uint64_t kShareOfAPromise = 4;
 constexpr double kNearlyAsGood = 1.01;
 
 uint64_t ImproveWork(const egraph::Extractor& extractor) {
@@ -102,7 +105,7 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
   refiner_->Improve(Within(ImproveWork(extractor_) / kShareOfATrial), /*again=*/false);
   // The last moves bring a hundredth at most.
   if (!(refiner_->total() < kNearlyAsGood * saved_.total)) return;
-  refiner_->Improve(Within(ImproveWork(extractor_)));
+  refiner_->Improve(Within(ImproveWork(extractor_) / kShareOfAPromise));
   if (!(refiner_->total() < saved_.total)) return;
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "layers/l0/lower/values.h"
+
 namespace l3c::l0::lower {
 
 using tensor::Node;
@@ -71,6 +73,7 @@ class BlockFinder {
       };
       add(static_cast<int64_t>(node.op));
       add(static_cast<int64_t>(node.dtype));
+      if (id < step_.memory.size()) add(step_.memory[id]);
       add(static_cast<int64_t>(node.shape.size()));
       for (int64_t extent : node.shape) add(extent);
       add(static_cast<int64_t>(node.inputs.size()));
@@ -364,7 +367,7 @@ class BlockFinder {
     if (best < kLeastCopies) return false;
     bool contracts = false;
     for (NodeId id = 0; id < nodes_.size(); ++id) {
-      contracts |= block_[id] == low_ + 1 && nodes_[id].op == Op::kMatmul;
+      contracts |= block_[id] == low_ + 1 && IsContraction(nodes_[id].op);
     }
     return nodes[static_cast<size_t>(low_ + 1 - low)] >= kLeastNodes && contracts;
   }
@@ -462,6 +465,7 @@ class BlockFinder {
               ? graph.AddInput(node.name, node.dtype, node.shape, node.span)
               : graph.Add(node.op, std::move(inputs), node.attr, node.name, node.span);
       blocks.outline[id] = made;
+      if (id < step_.memory.size()) blocks.step.memory.push_back(step_.memory[id]);
       blocks.origin.push_back(id);
       blocks.step.blocks.of_node.push_back(BlockInOutline(id));
     }

@@ -88,6 +88,7 @@ class Stamper {
     value.shape = like.shape;
     value.name = like.name;
     value.span = like.span;
+    value.memory = like.memory;
     value.input = like.input;
     return value;
   }
