@@ -471,6 +471,13 @@ class Chooser {
     }
   }
 
+  // Work that comparing kernels may take. Where nobody has said how much, it has bounds of its own
+  // (choice_search.cc), which grow with the step.
+  uint64_t RoomToCompare() const {
+    const bool given = options_.budget.work != search::Budget().work;
+    return given ? budget_.max_matches : std::numeric_limits<uint64_t>::max();
+  }
+
   // The costs of all terms, less what forced extents of forms exclude, and the search under them.
   struct PlanSearch {
     PlanSearch(const Chooser& chooser, const egraph::EGraphView& view,
@@ -483,7 +490,7 @@ class Chooser {
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
           // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
           search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph,
-                 chooser.budget_.max_matches) {
+                 chooser.RoomToCompare()) {
       for (const ValueForm& form : forms) {
         if (extents.contains(form.name) || !search.feasible()) continue;
         search.TryTogether(NodesOf(extractor, form.own));
@@ -657,7 +664,7 @@ class Chooser {
       return std::nullopt;
     }
     explanation_.report.work += plans.search.work();
-    if (plans.search.work() > 0 && plans.search.work() >= budget_.max_matches) {
+    if (plans.search.work() > 0 && plans.search.work() >= RoomToCompare()) {
       explanation_.cuts.push_back(
           "the budget of work ended while the kernels of '" + step_.name +
           "' were compared; the plan may be slower than the best. '--budget work=N' with N above " +
