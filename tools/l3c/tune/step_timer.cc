@@ -26,7 +26,7 @@ class Stopwatch : public runtime::EventSink {
     if (sums_.size() < kSumsKept) {
       for (const runtime::Value& value : report.values) sums_.push_back(value.value);
     }
-    if (before_ && seen_++ >= kWarmUp) {
+    if (before_ && seen_++ >= kUntimed) {
       const double step = std::chrono::duration<double>(now - *before_).count();
       steps_.push_back(step);
       timed_ += step;

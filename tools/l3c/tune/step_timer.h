@@ -17,8 +17,8 @@ struct StepTimes {
 };
 
 // Runs training steps until `seconds` of them are timed or the plan's own end, at least kLeastSteps
-// after kWarmUp. Nothing is written. Cancelled after InterruptTiming.
-inline constexpr size_t kWarmUp = 3;
+// after kUntimed. Nothing is written. Cancelled after InterruptTiming.
+inline constexpr size_t kUntimed = 3;
 inline constexpr size_t kLeastSteps = 5;
 inline constexpr size_t kSumsKept = 50;
 absl::StatusOr<StepTimes> TimeSteps(const l0::Plan& plan, const runtime::KernelTable& kernels,
