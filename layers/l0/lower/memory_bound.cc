@@ -96,6 +96,10 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
         rule_error = why.rule_error;
         return false;
       }
+      if (why.timeout) {
+        failure = *why.timeout;
+        return false;
+      }
       if (!why.forced.empty()) {
         failure = search::NoCandidates{why.forced, "see --explain for the ids and labels", {}};
         return false;

@@ -9,6 +9,7 @@
 #include "layers/l0/lower/arena.h"
 #include "layers/l0/lower/kept_terms.h"
 #include "layers/l0/plan.h"
+#include "layers/search/saturation.h"
 #include "layers/support/diagnostics.h"
 #include "layers/support/units.h"
 
@@ -182,6 +183,13 @@ class Planner {
       return std::nullopt;
     }
     explanation_.report.work += terms_->report().matches;
+    if (terms_->report().cut_short()) {
+      search::Budget given = options_.budget;
+      given.egraph_nodes = budget.max_nodes;
+      failure_.timeout = search::CutShort(terms_->report(), given,
+                                          "saturating what is saved and computed again", "");
+      return std::nullopt;
+    }
     Name();
     if (!Search()) return std::nullopt;
     if (!forced_.empty() && !Force()) return std::nullopt;

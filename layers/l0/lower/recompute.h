@@ -40,9 +40,10 @@ StepPlan WithRepeats(const StepPlan& plan, const LaunchGraph& graph,
                      const std::vector<Storage>& storages, const Repeats& repeats);
 
 struct RecomputeFailure {
-  std::string rule_error;  // the rules are at fault; else the bound is
-  int64_t needed = 0;      // bytes of the smallest arena that is found, to a hundredth
-  std::string forced;      // the forced choice that does not fit or does not exist, and why
+  std::string rule_error;                  // the rules are at fault; else the bound is
+  std::optional<search::Timeout> timeout;  // the budget is
+  int64_t needed = 0;  // bytes of the smallest arena that is found, to a hundredth
+  std::string forced;  // the forced choice that does not fit or does not exist, and why
 };
 
 // `options`: those that the kernels were chosen with. Decision ids are "PREFIX/VALUE.kept@KERNEL",
