@@ -1,9 +1,45 @@
 #include "layers/l0/lower/launch_order.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
 namespace l3c::l0::lower {
+
+namespace {
+
+// What makes more than it frees goes as late as those that follow it allow: a weight turned over
+// for the backward pass is not made before the forward pass because it is small.
+void Postpone(std::span<const LaunchToOrder> launches, const ValueTable& table,
+              const std::vector<std::set<size_t>>& before, std::vector<size_t>& order) {
+  std::map<Storage, size_t> last_reader;  // positions move, but not past a reader
+  for (size_t i : order) {
+    for (const Binding& b : *launches[i].bindings) last_reader[b.storage] = i;
+  }
+  for (size_t at = order.size(); at-- > 0;) {
+    const size_t i = order[at];
+    int64_t growth = 0;
+    for (size_t p = 0; p < launches[i].bindings->size(); ++p) {
+      const Binding& b = (*launches[i].bindings)[p];
+      if (b.state >= 0 || b.storage.kernel < 0) continue;
+      const int64_t bytes = Bytes(table.values[b.storage.value]);
+      if (launches[i].kernel->params[p].access != Access::kIn) {
+        growth += bytes;
+      } else if (last_reader.at(b.storage) == i) {
+        growth -= bytes;
+      }
+    }
+    if (growth <= 0) continue;
+    size_t to = at;
+    while (to + 1 < order.size() && !before[order[to + 1]].contains(i)) ++to;
+    // Nobody waits for what is reported at the end; it stays where it is.
+    if (to + 1 == order.size()) continue;
+    const auto first = order.begin() + static_cast<long>(at);
+    std::rotate(first, first + 1, order.begin() + static_cast<long>(to) + 1);
+  }
+}
+
+}  // namespace
 
 std::optional<std::vector<size_t>> OrderLaunches(std::span<const LaunchToOrder> launches,
                                                  const ValueTable& table) {
@@ -85,6 +121,7 @@ std::optional<std::vector<size_t>> OrderLaunches(std::span<const LaunchToOrder> 
     }
   }
   if (order.size() < n) return std::nullopt;
+  Postpone(launches, table, before, order);
   return order;
 }
 
