@@ -84,6 +84,24 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
   best_ = refiner_->Result(roots_);
 }
 
+void ChoiceSearch::TryFixed(const std::vector<Choice>& choices) {
+  if (!refiner_ || choices.empty()) return;
+  const egraph::Refiner::Saved saved = saved_;
+  refiner_->Restore(saved);
+  for (const Choice& choice : choices) {
+    if (refiner_->Possible(choice.second)) refiner_->Fix(choice.second, kForcedWork, false);
+  }
+  const egraph::Extraction start = refiner_->Result(roots_);
+  std::vector<egraph::ENodeRef> base;
+  for (const uint32_t n : refiner_->Save().choice) base.push_back(egraph::ENodeRef{n});
+  refiner_->Restore(saved);
+  refiner_->Start(start, base);
+  refiner_->Improve(ImproveWork(extractor_));
+  if (!(refiner_->total() < saved_.total)) return;
+  saved_ = refiner_->Save();
+  best_ = refiner_->Result(roots_);
+}
+
 uint64_t ChoiceSearch::work() const { return work_ + (refiner_ ? refiner_->work() : 0); }
 
 }  // namespace l3c::l0::lower
