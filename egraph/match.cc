@@ -233,7 +233,7 @@ JoinRun::JoinRun(EGraph& graph, const JoinForest& forest, SearchMeter& meter, Ma
 bool JoinRun::Run(const JoinForest::Tree& tree, uint32_t from, uint32_t to,
                   std::span<MatchBuffer> found) {
   found_ = found;
-  next_look_ = work_ + kWorkPerLook;
+  next_look_ = work_;
   if (!Flush()) return false;
   const Node& root = forest_.node(tree.root);
   const bool scans = root.kind == Node::Kind::kScan || root.kind == Node::Kind::kScanBack;
@@ -254,6 +254,14 @@ bool JoinRun::Flush() {
   allowed_ = meter_.Add(matches_, bytes_, work_ - std::exchange(added_work_, work_));
   matches_ = bytes_ = 0;
   return meter_.stopped() == SearchMeter::Stop::kNone;
+}
+
+bool JoinRun::Look() {
+  if (!Flush()) return false;
+  const uint64_t left = meter_.WorkLeft();
+  if (left == 0) meter_.StopFor(SearchMeter::Stop::kWork);
+  next_look_ = work_ + std::min(left, kWorkPerLook);
+  return left != 0;
 }
 
 inline bool JoinRun::Compare(const JoinForest::Check& check, uint32_t value) {
@@ -291,10 +299,6 @@ inline bool JoinRun::AcceptEntry(const Node& node, const uint32_t* entry) {
 bool JoinRun::Execute(uint32_t number) {
   const Node& node = forest_.node(number);
   if (closed_nodes_[number] != 0) return true;
-  if (work_ >= next_look_) [[unlikely]] {
-    next_look_ = work_ + kWorkPerLook;
-    if (!Flush()) return false;
-  }
   uint32_t key[EGraph::kMaxArity + 1];
   for (uint32_t i = 0; i < node.key_count; ++i) {
     const Operand& operand = forest_.keys_[node.first_key + i];
@@ -333,7 +337,7 @@ bool JoinRun::ExecuteScan(uint32_t number, uint32_t from, uint32_t to) {
   const bool back = node.kind == Node::Kind::kScanBack;
   for (uint32_t i = from; i < to; ++i) {
     const uint32_t row = back ? from + (to - 1 - i) : i;
-    CountWork(number);
+    if (!CountWork(number)) return false;
     const uint32_t* cells = node.table->Cells(row);
     if (!Visible(*node.table, cells) || !Accept(node, cells)) continue;
     if (!Descend(node)) return false;
@@ -344,7 +348,7 @@ bool JoinRun::ExecuteScan(uint32_t number, uint32_t from, uint32_t to) {
 
 bool JoinRun::ExecuteLookup(uint32_t number, const uint32_t* key) {
   const Node& node = forest_.node(number);
-  CountWork(number);
+  if (!CountWork(number)) return false;
   const uint32_t row = node.table->Find(key);
   if (row == Table::kNoRow || row < node.from || row >= node.to) return true;
   const uint32_t* cells = node.table->Cells(row);
@@ -358,7 +362,7 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
   const JoinIndex& index = *node.index;
   for (uint32_t row = index.Newest(table, key); row != JoinIndex::kEnd; row = index.Next(row)) {
     if (row < node.from) return true;
-    CountWork(number);
+    if (!CountWork(number)) return false;
     if (row >= node.to) continue;
     const uint32_t* cells = table.Cells(row);
     if (!Visible(table, cells) || !Accept(node, cells)) continue;
@@ -371,7 +375,7 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
   for (uint32_t i = 0; i < run.count; ++i, entry += width) {
     const uint32_t row = *entry & ~JoinIndex::kSubsumedBit;
     if (row < node.from) break;
-    CountWork(number);
+    if (!CountWork(number)) return false;
     if (row >= node.to) continue;
     if (node.check_rows ? !Visible(table, table.Cells(row))
                         : (*entry & JoinIndex::kSubsumedBit) != 0 && !see_subsumed_) {
@@ -386,7 +390,7 @@ bool JoinRun::ExecuteProbe(uint32_t number, const uint32_t* key) {
 
 bool JoinRun::ExecutePrimitive(uint32_t number, const uint32_t* key) {
   const Node& node = forest_.node(number);
-  CountWork(number);
+  if (!CountWork(number)) return false;
   Value args[EGraph::kMaxArity + 1];
   for (uint32_t i = 0; i < node.key_count; ++i) args[i] = Value{key[i]};
   const std::optional<Value> result = (*node.fn)(graph_, std::span(args, node.key_count));

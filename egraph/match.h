@@ -12,6 +12,7 @@
 // A forest is read-only while it runs: several JoinRuns may walk it on several threads.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -119,6 +120,7 @@ class SearchMeter {
   // matches may come.
   uint64_t Add(uint64_t matches, uint64_t bytes, uint64_t work);
   uint64_t work() const { return work_.load(std::memory_order_relaxed); }
+  uint64_t WorkLeft() const { return limits_.work - std::min(limits_.work, work()); }
   void StopFor(Stop reason) {
     Stop none = Stop::kNone;
     stop_.compare_exchange_strong(none, reason, std::memory_order_relaxed);
@@ -155,11 +157,15 @@ class JoinRun {
   bool ExecuteProbe(uint32_t number, const uint32_t* key);
   bool ExecuteLookup(uint32_t number, const uint32_t* key);
   bool ExecutePrimitive(uint32_t number, const uint32_t* key);
-  // A row has been looked at, or a primitive called, at a node.
-  void CountWork(uint32_t number) {
+  // A row is about to be looked at, or a primitive called, at a node. False when it may not be.
+  bool CountWork(uint32_t number) {
+    if (work_ >= next_look_ && !Look()) [[unlikely]]
+      return false;
     ++work_;
     ++node_work_[number];
+    return true;
   }
+  bool Look();
   bool Visible(const Table& table, const uint32_t* cells) const {
     return table.IsVisible(cells) || (see_subsumed_ && table.IsLive(cells));
   }
@@ -187,7 +193,7 @@ class JoinRun {
   uint64_t allowed_ = 0;  // matches until the limit
   uint64_t work_ = 0;
   uint64_t added_work_ = 0;  // what the meter knows of
-  uint64_t next_look_ = 0;   // at the clock
+  uint64_t next_look_ = 0;   // at the clock and at what is left of the work
   std::vector<uint64_t> node_work_;
 };
 

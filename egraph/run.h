@@ -2,10 +2,10 @@
 //
 // One step of a ruleset searches all its rules on the same graph, then applies all matches in order
 // (rule by rule, match by match), then rebuilds. A rule sees only matches with at least one row new
-// since it last ran. Budgets are counted in work and checked inside search and apply. Nodes and
-// matches are never passed by more than what one match adds, bytes by what 256 add; a search that
-// passes its matches, bytes or work is not applied. The graph is rebuilt and consistent whatever
-// stopped it, and a later run finds the matches that were left.
+// since it last ran. Budgets are counted in work and checked inside search and apply. Work is never
+// passed, nodes and matches by no more than what one match adds, bytes by what 256 add; a search
+// that comes to the end of its matches, bytes or work is not applied. The graph is rebuilt and
+// consistent whatever stopped it, and a later run finds the matches that were left.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ struct RuleReport {
   uint64_t applied = 0;  // found and applied before the run stopped
   uint64_t rows = 0;     // live rows that applying it added, rebuilds apart
   uint64_t bans = 0;     // by a scheduler
-  // Rows looked at to find its matches. What rules with the same beginning look at together counts
-  // for each of them.
+  // Rows looked at to find its matches. What rules with the same beginning look at together is
+  // shared out among them: the parts of all rules add up to RunReport::work, but for `:until`.
   uint64_t work = 0;
 };
 

@@ -255,13 +255,26 @@ void RuleSearch::AddWork(const JoinRun& run) {
   for (size_t n = 0; n < node_work_.size(); ++n) node_work_[n] += run.node_work()[n];
 }
 
+void RuleSearch::CountLeaves() {
+  node_leaves_.assign(cache_.forest_.node_count(), 0);
+  first_below_.resize(cache_.forest_.node_count());
+  for (uint32_t leaf : leaves_) {
+    for (uint32_t n = cache_.forest_.leaf(leaf).node; n != JoinForest::kNone;
+         n = cache_.forest_.node(n).parent) {
+      if (node_leaves_[n]++ == 0) first_below_[n] = leaf;
+    }
+  }
+}
+
 uint64_t RuleSearch::Work(size_t i) const {
   uint64_t work = 0;
   const Added& added = added_[i];
   for (size_t l = 0; l < added.leaf_count; ++l) {
-    const JoinForest::Leaf& leaf = cache_.forest_.leaf(leaves_[added.first_leaf + l]);
-    for (uint32_t n = leaf.node; n != JoinForest::kNone; n = cache_.forest_.node(n).parent) {
-      work += node_work_[n];
+    const uint32_t leaf = leaves_[added.first_leaf + l];
+    for (uint32_t n = cache_.forest_.leaf(leaf).node; n != JoinForest::kNone;
+         n = cache_.forest_.node(n).parent) {
+      work += node_work_[n] / node_leaves_[n];
+      if (first_below_[n] == leaf) work += node_work_[n] % node_leaves_[n];
     }
   }
   return work;
@@ -278,6 +291,7 @@ WorkerPool* RuleSearch::Pool(uint32_t threads) {
 SearchMeter::Stop RuleSearch::Run(const Limits& limits, uint32_t threads) {
   MakeChunks();
   node_work_.assign(cache_.forest_.node_count(), 0);
+  CountLeaves();
   uint64_t parallel_rows = 0;
   for (const JoinForest::Tree& tree : cache_.forest_.trees()) {
     const JoinForest::Node& root = cache_.forest_.node(tree.root);

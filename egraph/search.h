@@ -82,7 +82,8 @@ class RuleSearch {
   // Searches for all that was added.
   SearchMeter::Stop Run(const Limits& limits, uint32_t threads);
   // Rows looked at by the latest Run() or HasMatch(), keys looked up and primitives called: in all,
-  // and for the rule added as number `i`, with what others share of it.
+  // and for the rule added as number `i`. What rules look at together is shared out among them, so
+  // that their parts add up to the whole.
   uint64_t work() const { return work_; }
   uint64_t Work(size_t i) const;
 
@@ -116,6 +117,7 @@ class RuleSearch {
   bool RunChunk(JoinRun& run, const Chunk& chunk);
   SearchMeter::Stop RunInOrder(bool interning_only, SearchMeter& meter);
   void AddWork(const JoinRun& run);
+  void CountLeaves();
 
   EGraph& graph_;
   SearchCache& cache_;
@@ -127,7 +129,9 @@ class RuleSearch {
   std::vector<uint32_t> old_rows_, row_counts_;  // by atom
   std::vector<JoinForest::Rows> rows_;
   uint64_t work_ = 0;
-  std::vector<uint64_t> node_work_;  // by node of the forest
+  // By node of the forest: the work there, how many leaves are below it, and the first of them.
+  std::vector<uint64_t> node_work_;
+  std::vector<uint32_t> node_leaves_, first_below_;
 };
 
 template <typename Fn>

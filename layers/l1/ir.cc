@@ -113,6 +113,11 @@ std::vector<uint32_t> LocalMemories(const System& system, uint32_t compute) {
   return memories;
 }
 
+uint32_t MemoryOf(const System& system, uint32_t compute) {
+  const std::vector<uint32_t> memories = LocalMemories(system, compute);
+  return memories.empty() ? compute : memories.front();
+}
+
 bool HasPath(const System& system, uint32_t from, uint32_t to) {
   std::vector<bool> reached(system.nodes.size());
   std::vector<uint32_t> work = {from};

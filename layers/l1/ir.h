@@ -284,6 +284,8 @@ inline constexpr std::string_view kValidField = "valid";
 // The nodes whose bytes a computation on node `compute` reads and writes directly: itself when it
 // has vram, else the memory nodes it has an edge with, in node order.
 std::vector<uint32_t> LocalMemories(const System& system, uint32_t compute);
+// The first of them: where a computation leaves what it makes. Itself where it has none.
+uint32_t MemoryOf(const System& system, uint32_t compute);
 // Whether buffers can live on the node: a memory node, or a compute node with vram.
 bool HoldsBuffers(const SystemNode& node);
 // Bytes that buffers on the node may take: capacity or vram.

@@ -390,13 +390,13 @@ class Placer {
     const egraph::RunReport& run = loaded.reports.back();
     search::SearchReport& report = result_.explanation.report;
     report.work = run.matches;
+    left_ = options_.budget.work - std::min(options_.budget.work, run.matches);
     report.work_budget = options_.budget.work;
     report.egraph_nodes = graph_.NodeCount();
     report.egraph_classes = graph_.ClassCount();
     report.stop_reason = std::string(egraph::StopReasonName(run.stop));
     if (run.cut_short()) {
-      result_.failure =
-          search::CutShort(run, options_.budget, "saturating", "raise the budget of the search");
+      result_.failure = search::CutShort(run, options_.budget, "saturating", "");
       return false;
     }
     if (!graph_.Lookup(graph_.FindFunction("Step"), {})) {
@@ -528,13 +528,19 @@ class Placer {
 
   // The placements under `held`, of which the depth is a part, that none beats in all components.
   std::vector<Plan> Front(const Held& held, int64_t depth) {
+    if (out_of_work_) return {};
     egraph::ParetoOptions options;
     options.components = kComponents;
-    options.max_work = options_.budget.work;
+    options.max_work = left_;
     options.node_cost = [&](const EGraphView&, ENodeRef n) { return NodeCost(n, held); };
     const egraph::ParetoResult result = egraph::ParetoExtract(*view_, root_, options);
-    result_.explanation.report.work += result.considered;
+    // Out of work, an extraction goes on to the end with what comes first.
+    const uint64_t spent = std::min(left_, result.considered);
+    if (!telling_) result_.explanation.report.work += spent;
+    left_ -= spent;
+    out_of_work_ = result.work_exhausted;
     std::vector<Plan> front;
+    if (out_of_work_) return front;
     for (const egraph::ParetoTerm& term : result.terms) {
       Plan plan;
       std::copy_n(term.cost.begin(), static_cast<size_t>(kComponents), plan.cost.begin());
@@ -642,6 +648,13 @@ class Placer {
     const auto held = Holds();
     if (!held) return;
     std::optional<Plan> best = Best(*held);
+    if (best) PreferFirst(*held, *best);
+    if (out_of_work_) {
+      const search::SearchReport& report = result_.explanation.report;
+      result_.failure =
+          search::OutOf("work", report.work, report.work_budget, "comparing placements", "");
+      return;
+    }
     if (!best) {
       Fail(
           "no path of edges carries the batch and the state to where they are needed, or the "
@@ -649,9 +662,9 @@ class Placer {
           "add the missing edges, or make the batch smaller");
       return;
     }
-    PreferFirst(*held, *best);
     result_.explanation.report.candidates = egraph::CountTerms(*view_, root_);
 
+    telling_ = true;
     for (const std::string& id : Decisions()) {
       // Where there is one way alone nothing is decided, but for the nodes and the depth.
       const bool always = id.starts_with("l1/node.") || id == kDepthId;
@@ -736,8 +749,13 @@ class Placer {
       if (id == kCutId && bars(label) != bars(decision.chosen)) continue;
       Held other = held;
       other[id] = label;
+      // Who loses, and by how much, is told beside the search.
+      left_ = options_.budget.work;
+      out_of_work_ = false;
       if (const auto plan = Best(other)) {
         AddLoser(decision, best, label, *plan);
+      } else if (out_of_work_) {
+        decision.pruned.push_back({What(id) + label, "not compared: the budget of work ended", 1});
       } else if (std::string why = WhyNot(id, label); !why.empty()) {
         decision.pruned.push_back({What(id) + label, std::move(why), 1});
       } else {
@@ -839,6 +857,9 @@ class Placer {
   std::map<int64_t, std::string> why_not_depth_;
   egraph::EGraph graph_;
   uint32_t first_added_ = 0;  // rule of the user's
+  uint64_t left_ = 0;         // of the budget of work
+  bool out_of_work_ = false;
+  bool telling_ = false;  // who lost, which is beside the search and its budget
   const EGraphView* view_ = nullptr;
   std::vector<NodeFacts> nodes_;  // by e-node
   ClassRef root_;

@@ -25,6 +25,7 @@
 #include "layers/l2/space_graph.h"
 #include "layers/l2/verify.h"
 #include "layers/l3/simplify.h"
+#include "layers/search/saturation.h"
 #include "layers/support/printer.h"
 #include "rewrites/rewrites.h"
 
@@ -100,8 +101,8 @@ search::LoweringResult<Module> LowerModel(const l3::Module& spec, const l3::Mode
   if (result.failure) return result;
 
   auto timeout = [&](std::string doing) {
-    return search::Timeout{graph.work(), options.budget.work, std::move(doing),
-                           "tighten depth(n) or width(n), or give more work"};
+    return search::OutOf("work", graph.work(), options.budget.work, std::move(doing),
+                         "tighten depth(n) or width(n)");
   };
   std::vector<Scored> found;
   if (options.mode == search::Mode::kEGraph) {

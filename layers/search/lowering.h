@@ -38,7 +38,8 @@ std::string_view ModeName(Mode mode);
 
 // Counted in work, never in time: the same source and budget stop at the same place.
 struct Budget {
-  uint64_t work = 50'000'000;  // rule matches and partial solutions
+  // Rule matches and partial solutions. Telling who lost, and by how much, is beside it.
+  uint64_t work = 50'000'000;
   uint64_t egraph_nodes = 500'000;
   bool nodes_given = false;      // by the caller: a search that could do with more takes no more
   uint64_t candidates = 10'000;  // that are scored one by one, after dominance pruning

@@ -28,8 +28,13 @@ class Rule {
   [[noreturn]] void Fail(const std::string& reason) const {
     throw ShapeError(Application() + ": " + reason);
   }
-  void Require(bool condition, const std::string& reason) const {
+  void Require(bool condition, const char* reason) const {
     if (!condition) Fail(reason);
+  }
+  // A reason that is put together only where it is needed: a search infers thousands of graphs.
+  template <typename Reason>
+  void Require(bool condition, const Reason& reason) const {
+    if (!condition) Fail(reason());
   }
 
   // "tensor_add(x f32[2, 3], b f32[3])".
@@ -58,32 +63,37 @@ class Rule {
 
   // Bounds that keep every later product of extents within int64.
   void CheckExtents(const Shape& shape) const {
-    Require(shape.size() <= kMaxRank, "the result has rank " + std::to_string(shape.size()) +
-                                          ", more than " + std::to_string(kMaxRank));
+    Require(shape.size() <= kMaxRank, [&] {
+      return "the result has rank " + std::to_string(shape.size()) + ", more than " +
+             std::to_string(kMaxRank);
+    });
     int64_t elements = 1;
     for (int64_t extent : shape) {
-      Require(extent >= 0, "an extent is negative in " + ShapeToString(shape));
+      Require(extent >= 0, [&] { return "an extent is negative in " + ShapeToString(shape); });
       const int64_t factor = std::max<int64_t>(extent, 1);
-      Require(factor <= kMaxElements / elements,
-              "the result " + ShapeToString(shape) + " has more than 2^40 elements");
+      Require(factor <= kMaxElements / elements, [&] {
+        return "the result " + ShapeToString(shape) + " has more than 2^40 elements";
+      });
       elements *= factor;
     }
   }
 
   void RequireFloat(size_t i) const {
-    Require(IsFloat(Operand(i).dtype), "needs f32 or f64, got " +
-                                           std::string(DTypeName(Operand(i).dtype)) +
-                                           "; write tensor_cast(" + NameOf(i) + ", f32) first");
+    Require(IsFloat(Operand(i).dtype), [&] {
+      return "needs f32 or f64, got " + std::string(DTypeName(Operand(i).dtype)) +
+             "; write tensor_cast(" + NameOf(i) + ", f32) first";
+    });
   }
   void RequireNotBool(size_t i) const {
     Require(Operand(i).dtype != DType::kBool,
-            "not defined on bool; write tensor_cast(" + NameOf(i) + ", f32) first");
+            [&] { return "not defined on bool; write tensor_cast(" + NameOf(i) + ", f32) first"; });
   }
 
   void RequireSameDType(size_t i, size_t j) const {
-    Require(Operand(i).dtype == Operand(j).dtype,
-            "operands must have the same dtype; write tensor_cast(" + NameOf(j) + ", " +
-                std::string(DTypeName(Operand(i).dtype)) + ") first");
+    Require(Operand(i).dtype == Operand(j).dtype, [&] {
+      return "operands must have the same dtype; write tensor_cast(" + NameOf(j) + ", " +
+             std::string(DTypeName(Operand(i).dtype)) + ") first";
+    });
   }
 
   void RequireSameShape(size_t i, size_t j) const {
@@ -116,14 +126,15 @@ class Rule {
     std::sort(node_.attr.ints.begin(), node_.attr.ints.end());
     Require(
         std::adjacent_find(node_.attr.ints.begin(), node_.attr.ints.end()) == node_.attr.ints.end(),
-        "an axis is named twice in " + ShapeToString(node_.attr.ints));
+        [&] { return "an axis is named twice in " + ShapeToString(node_.attr.ints); });
     Require(!node_.attr.ints.empty(), "needs at least one axis");
   }
   int64_t NormaliseAxis(int64_t axis, int64_t rank) const {
-    Require(axis >= -rank && axis < rank,
-            "axis " + std::to_string(axis) +
-                (rank == 0 ? ", but a scalar has no axes"
-                           : " is outside 0…" + std::to_string(rank - 1)));
+    Require(axis >= -rank && axis < rank, [&] {
+      return "axis " + std::to_string(axis) +
+             (rank == 0 ? ", but a scalar has no axes"
+                        : " is outside 0…" + std::to_string(rank - 1));
+    });
     return axis < 0 ? axis + rank : axis;
   }
 
@@ -140,9 +151,10 @@ class Rule {
 };
 
 void Rule::Infer() {
-  Require(static_cast<int>(node_.inputs.size()) == def_.arity,
-          "takes " + std::to_string(def_.arity) + " operand" + (def_.arity == 1 ? "" : "s") +
-              ", got " + std::to_string(node_.inputs.size()));
+  Require(static_cast<int>(node_.inputs.size()) == def_.arity, [&] {
+    return "takes " + std::to_string(def_.arity) + " operand" + (def_.arity == 1 ? "" : "s") +
+           ", got " + std::to_string(node_.inputs.size());
+  });
   if (IsDerived(node_.op)) {
     InferDerived();
     return;
@@ -161,8 +173,9 @@ void Rule::Infer() {
       node_.shape = node_.attr.ints;
       break;
     case Op::kRandom:
-      Require(Operand(0).dtype == DType::kU64 && ShapeOf(0).empty(),
-              "the key must be a u64 scalar; write tensor_cast(" + NameOf(0) + ", u64) first");
+      Require(Operand(0).dtype == DType::kU64 && ShapeOf(0).empty(), [&] {
+        return "the key must be a u64 scalar; write tensor_cast(" + NameOf(0) + ", u64) first";
+      });
       node_.dtype = DType::kF32;
       node_.shape = node_.attr.ints;
       break;
@@ -212,10 +225,10 @@ void Rule::InferConst() {
     if (dtype == DType::kU32) high = 4294967295.0;
     if (dtype == DType::kI32) low = -2147483648.0, high = 2147483647.0;
     if (dtype == DType::kI64) low = -kExact;
-    Require(
-        value == std::trunc(value) && value >= low && value <= high,
-        "the value does not fit " + std::string(DTypeName(dtype)) +
-            (dtype == DType::kI64 || dtype == DType::kU64 ? ", whose constants go to 2^53" : ""));
+    Require(value == std::trunc(value) && value >= low && value <= high, [&] {
+      return "the value does not fit " + std::string(DTypeName(dtype)) +
+             (dtype == DType::kI64 || dtype == DType::kU64 ? ", whose constants go to 2^53" : "");
+    });
     value += 0.0;  // an integer has no negative zero
   }
   node_.dtype = dtype;
@@ -244,10 +257,11 @@ void Rule::InferElementwise() {
       SetLike(1);
       return;
     case Op::kBitcast:
-      Require(SizeOf(Operand(0).dtype) == SizeOf(node_.attr.dtype),
-              "the dtypes must have the same size, got " +
-                  std::string(DTypeName(Operand(0).dtype)) + " and " +
-                  std::string(DTypeName(node_.attr.dtype)));
+      Require(SizeOf(Operand(0).dtype) == SizeOf(node_.attr.dtype), [&] {
+        return "the dtypes must have the same size, got " +
+               std::string(DTypeName(Operand(0).dtype)) + " and " +
+               std::string(DTypeName(node_.attr.dtype));
+      });
       Require(node_.attr.dtype != DType::kBool || Operand(0).dtype == DType::kBool,
               "not every u8 is a bool; write tensor_cast instead");
       break;
@@ -270,10 +284,11 @@ void Rule::InferMatmul() {
   const Shape& b = ShapeOf(1);
   Require(a.size() >= 2 && b.size() >= 2,
           "needs matrices; tensor_reshape a vector to one row or one column first");
-  Require(a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin()),
-          "the batch extents " + ShapeToString({a.begin(), a.end() - 2}) + " and " +
-              ShapeToString({b.begin(), b.end() - 2}) +
-              " must be equal; tensor_broadcast one operand first");
+  Require(a.size() == b.size() && std::equal(a.begin(), a.end() - 2, b.begin()), [&] {
+    return "the batch extents " + ShapeToString({a.begin(), a.end() - 2}) + " and " +
+           ShapeToString({b.begin(), b.end() - 2}) +
+           " must be equal; tensor_broadcast one operand first";
+  });
   const int64_t k = a.back();
   if (k != b[b.size() - 2]) {
     std::string hint;
@@ -297,9 +312,10 @@ void Rule::InferMovement() {
   switch (node_.op) {
     case Op::kReshape:
       CheckExtents(ints);
-      Require(NumElements(ints) == NumElements(from),
-              "cannot reshape " + std::to_string(NumElements(from)) + " elements to " +
-                  ShapeToString(ints) + ", which has " + std::to_string(NumElements(ints)));
+      Require(NumElements(ints) == NumElements(from), [&] {
+        return "cannot reshape " + std::to_string(NumElements(from)) + " elements to " +
+               ShapeToString(ints) + ", which has " + std::to_string(NumElements(ints));
+      });
       node_.shape = ints;
       break;
     case Op::kPermute: {
@@ -307,43 +323,52 @@ void Rule::InferMovement() {
       std::sort(sorted.begin(), sorted.end());
       std::vector<int64_t> axes(rank);
       std::iota(axes.begin(), axes.end(), 0);
-      Require(sorted == axes, ShapeToString(ints) + " is not a permutation of the " +
-                                  std::to_string(rank) + " axes");
+      Require(sorted == axes, [&] {
+        return ShapeToString(ints) + " is not a permutation of the " + std::to_string(rank) +
+               " axes";
+      });
       node_.shape.clear();
       for (int64_t axis : ints) node_.shape.push_back(from[axis]);
       break;
     }
     case Op::kExpand:
       CheckExtents(ints);
-      Require(Broadcasts(from, ints),
-              ShapeToString(from) + " does not broadcast to " + ShapeToString(ints) +
-                  ": aligned at the right, each extent must be equal or 1; tensor_reshape " +
-                  NameOf(0) + " to put its axes in place first");
+      Require(Broadcasts(from, ints), [&] {
+        return ShapeToString(from) + " does not broadcast to " + ShapeToString(ints) +
+               ": aligned at the right, each extent must be equal or 1; tensor_reshape " +
+               NameOf(0) + " to put its axes in place first";
+      });
       node_.shape = ints;
       break;
     case Op::kPad:
-      Require(ints.size() == 2 * rank,
-              "needs [before, after] for each of the " + std::to_string(rank) + " axes");
+      Require(ints.size() == 2 * rank, [&] {
+        return "needs [before, after] for each of the " + std::to_string(rank) + " axes";
+      });
       node_.shape = from;
       for (size_t i = 0; i < rank; ++i) {
         Require(ints[2 * i] >= 0 && ints[2 * i + 1] >= 0 && ints[2 * i] <= kMaxElements &&
                     ints[2 * i + 1] <= kMaxElements,
-                "the padding of axis " + std::to_string(i) + " is negative or too large");
+                [&] {
+                  return "the padding of axis " + std::to_string(i) + " is negative or too large";
+                });
         node_.shape[i] += ints[2 * i] + ints[2 * i + 1];
       }
       break;
     case Op::kSlice:
-      Require(ints.size() == 3 * rank,
-              "needs [start, stop, step] for each of the " + std::to_string(rank) + " axes");
+      Require(ints.size() == 3 * rank, [&] {
+        return "needs [start, stop, step] for each of the " + std::to_string(rank) + " axes";
+      });
       node_.shape = from;
       for (size_t i = 0; i < rank; ++i) {
         const int64_t start = ints[3 * i];
         const int64_t stop = ints[3 * i + 1];
         const int64_t step = ints[3 * i + 2];
-        Require(0 <= start && start <= stop && stop <= from[i] && step > 0,
-                "axis " + std::to_string(i) + " needs 0 <= start <= stop <= " +
-                    std::to_string(from[i]) + " and step > 0, got [" + std::to_string(start) +
-                    ", " + std::to_string(stop) + ", " + std::to_string(step) + "]");
+        Require(0 <= start && start <= stop && stop <= from[i] && step > 0, [&] {
+          return "axis " + std::to_string(i) +
+                 " needs 0 <= start <= stop <= " + std::to_string(from[i]) +
+                 " and step > 0, got [" + std::to_string(start) + ", " + std::to_string(stop) +
+                 ", " + std::to_string(step) + "]";
+        });
         node_.shape[i] = stop == start ? 0 : (stop - start - 1) / step + 1;
       }
       break;
@@ -356,8 +381,9 @@ void Rule::InferMovement() {
 void Rule::InferIndexing() {
   const bool gather = node_.op == Op::kGather;
   const size_t index = gather ? 1 : 0;
-  Require(Operand(index).dtype == DType::kI32 || Operand(index).dtype == DType::kI64,
-          "the index must be i32 or i64; write tensor_cast(" + NameOf(index) + ", i32) first");
+  Require(Operand(index).dtype == DType::kI32 || Operand(index).dtype == DType::kI64, [&] {
+    return "the index must be i32 or i64; write tensor_cast(" + NameOf(index) + ", i32) first";
+  });
   if (gather) {
     Require(RankOf(0) >= 1, "cannot index a scalar");
     node_.dtype = Operand(0).dtype;
@@ -371,8 +397,10 @@ void Rule::InferIndexing() {
   CheckExtents(to);
   Shape updates = ShapeOf(0);
   updates.insert(updates.end(), to.begin() + 1, to.end());
-  Require(ShapeOf(1) == updates, "the updates must have shape " + ShapeToString(updates) +
-                                     ", the index's followed by one row of " + ShapeToString(to));
+  Require(ShapeOf(1) == updates, [&] {
+    return "the updates must have shape " + ShapeToString(updates) +
+           ", the index's followed by one row of " + ShapeToString(to);
+  });
   node_.dtype = Operand(1).dtype;
   node_.shape = to;
 }

@@ -44,6 +44,26 @@ class BadInput(L3cTest):
         path = self.write("open.l3", text.replace(", param_budget(500K)", ""))
         self.l3c("lower", path, "--to", "l2", timeout=20)
 
+    def test_work_bounds_placement_and_the_search_for_kernels(self):
+        """Each search stops at its budget, and says which ended and the option that raises it."""
+        method = ROOT / "tests/layers/l1/programs/wide.l2"
+        hosts = ("--synthetic", "--system", ROOT / "examples/systems/two_hosts.l1")
+        for work, doing in ((100, "saturating"), (500, "comparing placements")):
+            err = self.l3c("lower", method, *hosts, "--to", "l1", "--budget", f"work={work}", code=1).err
+            self.assertIn(f"the budget of work ran out while {doing}: {work} of {work} spent", err)
+            self.assertIn("fix: raise it with --budget work=N", err)
+        one = ("--synthetic", "--system", ROOT / "examples/systems/one_cpu.l1")
+        err = self.l3c("lower", method, *one, "--to", "l0", "--budget", "work=1000", code=1).err
+        self.assertRegex(err, r"the budget of work ran out while saturating: \d+ of 1000 spent")
+        self.assertRegex(err, r"fix: raise it with --budget work=N, or mend rule .* of the \d+ matches")
+        self.assertNotIn("--budget nodes", err)
+        done = self.l3c("optimize", method, *one, "--budget", "work=30000", "--json")
+        self.assertIn("'--budget work=N' with N above 30000 looks further", done.err)
+        searches = [e for e in done.events() if e["event"] == "search"]
+        for search in searches:
+            # Of two pipelines the kernels, and what is saved or computed again.
+            self.assertLessEqual(search["work"], 4 * 30000)
+
     def test_budget_that_runs_out(self):
         for budget in ("work=100", "nodes=20"):
             result = self.l3c("lower", MNIST, "--to", "l2", "--budget", budget, code=1)

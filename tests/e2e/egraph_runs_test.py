@@ -1,6 +1,7 @@
 """l3c egraph run: the same bytes whatever the threads and however often, budgets that stop and say
 so, errors that name what failed."""
 
+import re
 import subprocess
 import time
 import unittest
@@ -130,7 +131,9 @@ class EGraph(L3cTest):
         seen = set()
         for threads in (1, 2):
             done = self.l3c("egraph", "run", rule, "--max-work", 10_000_000, "--threads", threads)
-            self.assertIn("warning: a run stopped at its work limit\n", done.err)
+            self.assertIn("warning: a run stopped at its work limit: 10000000 rows looked at\n", done.err)
+            told = [int(n) for n in re.findall(r"^  (\d+) rows looked at", done.err, re.MULTILINE)]
+            self.assertEqual(10_000_000, sum(told))
             self.assertRegex(done.err.splitlines()[1], "looked at.*'triples'")
             seen.add(done.err)
         self.assertEqual(len(seen), 1)

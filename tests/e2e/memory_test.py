@@ -62,7 +62,43 @@ class Memory(L3cTest):
         tiny = self.write("tiny.l1", SMALL.read_text().replace("2300kB", "900kB"))
         refused = self.plan(DEEP, "--system", tiny, code=1).err
         self.assertIn("error[resource-bound]", refused)
-        self.assertIn("the system gives it 900000", refused)
+        self.assertIn("bytes of memory 'ram_0' at least, which has 900000", refused)
+
+    def two_memories(self, near, far):
+        return self.write(f"two-{near}-{far}.l1", f"""system two {{
+    node ssd_0 {{ kind: storage }}
+    node ram_0 {{ kind: memory, capacity: {near} }}
+    node cpu_0 {{ kind: compute, isa: x86_64, cores: 2, features: [avx2, fma] }}
+    node ram_1 {{ kind: memory, capacity: {far} }}
+    node cpu_1 {{ kind: compute, isa: x86_64, cores: 2, features: [avx2, fma] }}
+    edges {{
+        ssd_0 -> ram_0  : bandwidth 5GB/s
+        ram_0 <-> cpu_0 : bandwidth 50GB/s
+        ram_1 <-> cpu_1 : bandwidth 50GB/s
+        cpu_0 <-> cpu_1 : bandwidth 100GB/s
+    }}
+}}
+""")
+
+    def test_each_memory_is_counted_by_itself(self):
+        """State in one memory, results in another: neither would take both."""
+        apart = ("--force", "l1/node.forward_backward=cpu_0", "--force", "l1/node.model_state=cpu_1")
+        plan = self.plan(DEEP, "--system", self.two_memories("4MB", "1200kB"), *apart).out
+        on = dict(re.findall(r"^    (\w+) +: \w+ +on (\w+),", plan, re.MULTILINE))
+        self.assertEqual({"ram_1"}, {on[name] for name in on if name == "state"})
+        self.assertEqual("ram_0", on["arena_train"])
+        sizes = pools(plan)
+        self.assertLess(sizes["state"], 1_200_000)
+        self.assertGreater(sizes["state"] + sizes["arena_train"], 1_200_000)
+        placed = self.l3c("lower", DEEP, "--to", "l1", "--system",
+                          self.two_memories("4MB", "1200kB"), *apart).out
+        self.assertIn("capacity: 4MB", placed)
+        small = self.write("small.l1", placed.replace("capacity: 4MB", "capacity: 400kB"))
+        refused = self.plan(small, code=1).err
+        self.assertRegex(refused, r"needs about \d+ bytes of memory 'ram_0' at least, which has 400000")
+        # What is short is computed again, there alone.
+        tight = self.plan(DEEP, "--system", self.two_memories("1500kB", "1200kB"), *apart).out
+        self.assertGreater(tight.count("launch"), plan.count("launch"))
 
     def test_usage(self):
         for wrong in ("8", "0B", "-1MB", "8XB", "lots"):
@@ -96,6 +132,27 @@ class Memory(L3cTest):
         forced = self.l3c("lower", DEEP, "--to", "l0", "--force",
                           f"l0/train/arena.packing={loser['label']}").out
         self.assertIn("arena_train", pools(forced))
+
+
+class ThisMachine(L3cTest):
+    def test_what_it_needs_and_what_there_is_comes_before_the_run(self):
+        """On a system that says to have more memory than this machine: nothing is made by then."""
+        program = (ROOT / "bench/workloads/mlp_small_sgd.l2").read_text()
+        for small, large in (("784, 256", "784, 900000"), ("256, 256", "900000, 900000"),
+                             ("256, 10", "900000, 10")):
+            program = program.replace(f"linear({small})", f"linear({large})")
+        system = (EXAMPLES / "systems/one_cpu.l1").read_text()
+        large = self.write("large.l1", re.sub("capacity: .*GB", "capacity: 900TB", system))
+        out = self.dir / "run"
+        refused = self.l3c("run", self.write("wide.l2", program), "--synthetic", "--steps", 1, "--system",
+                           large, "-o", out, code=1).err
+        self.assertRegex(refused, r"the plan takes [\d,]+ bytes of memory: state [\d,]+, staging .*; the machine has "
+                                  r"[\d,]+ available")
+        self.assertIn("do not fit", refused)
+        self.assertFalse(out.exists())
+        explained = self.l3c("run", ROOT / "bench/workloads/mlp_small_sgd.l2", "--synthetic", "--steps", 1,
+                             "--explain", "-o", out).err
+        self.assertRegex(explained, r"the plan takes [\d,]+ bytes of memory: .*; the machine has [\d,]+ available")
 
 
 class Explanations(L3cTest):

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -154,16 +155,24 @@ bool CodeIsSound(const l0::Plan& plan, const std::string& engine,
 class Timer {
  public:
   Timer(std::vector<Timing>& timings, std::string part)
-      : timings_(timings), part_(std::move(part)), start_(Clock::now()) {}
+      : timings_(timings), part_(std::move(part)), start_(Clock::now()), cpu_(CpuSeconds()) {}
   ~Timer() {
-    timings_.push_back(
-        {std::move(part_), std::chrono::duration<double>(Clock::now() - start_).count()});
+    timings_.push_back({std::move(part_),
+                        std::chrono::duration<double>(Clock::now() - start_).count(),
+                        CpuSeconds() - cpu_});
   }
 
  private:
+  static double CpuSeconds() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  }
+
   std::vector<Timing>& timings_;
   std::string part_;
   Clock::time_point start_;
+  double cpu_;
 };
 
 }  // namespace
@@ -408,6 +417,7 @@ bool Compilation::LowerPlacement() {
   }
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
+  predicted_step_ = result.candidates.front().cost.front();
   // Here, where errors still point at what the user wrote.
   if (!CodeIsSound(result.best(), options_.engine, diagnostics_)) return Succeeds(false);
   return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();

@@ -33,6 +33,7 @@ struct LayerText {
 struct Timing {
   std::string part;  // "parse", "l3->l2", …
   double seconds = 0;
+  double cpu_seconds = 0;  // of the processor, on all threads
 };
 
 // By the first line of the file, else by the extension of its name.
@@ -65,6 +66,8 @@ class Compilation {
   // What the costs of kernels rest on, for people; "" before the lowering to L0.
   const std::string& costs_rest_on() const { return costs_rest_on_; }
   std::optional<int64_t> evidence_revision() const { return evidence_revision_; }
+  // What a step of every phase takes by the cost model; nothing before the lowering to L0.
+  const std::optional<search::CostComponent>& predicted_step() const { return predicted_step_; }
   // Folder of each data source, as --data and the default places give it; absolute.
   std::map<std::string, std::string> DataFolders() const;
 
@@ -104,6 +107,7 @@ class Compilation {
   std::vector<Timing> timings_;
   std::string costs_rest_on_;
   std::optional<int64_t> evidence_revision_;
+  std::optional<search::CostComponent> predicted_step_;
 };
 
 }  // namespace l3c::tools

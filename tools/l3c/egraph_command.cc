@@ -151,8 +151,11 @@ int EGraphRun(const Options& options) {
   PrintResult(result, options.json);
   for (const egraph::RunReport& report : result.reports) {
     if (report.cut_short() && report.stop != egraph::StopReason::kFailed) {
-      std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop)
-                << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
+      std::cerr << "warning: a run stopped at its " << StopReasonName(report.stop);
+      if (report.stop == egraph::StopReason::kWorkLimit) {
+        std::cerr << ": " << report.work << " rows looked at";
+      }
+      std::cerr << (report.reproducible() ? "\n" : "; the next one may stop elsewhere\n");
       for (const egraph::RuleReport& rule : report.Heaviest(3)) {
         std::cerr << "  " << rule.work << " rows looked at, " << rule.matches << " matches, "
                   << rule.rows << " rows: " << graph.DescribeRule(rule.rule) << "\n";
@@ -176,8 +179,11 @@ int EGraphRun(const Options& options) {
   }
   if (!result.ok()) ReportError(result.status, *text, options);
   if (options.json) {
+    uint64_t matches = 0;
+    for (const egraph::RunReport& report : result.reports) matches += report.matches;
     Json done{{"event", "done"},
               {"ok", result.ok()},
+              {"matches", matches},
               {"rows", graph.RowCount()},
               {"nodes", graph.NodeCount()},
               {"bytes", graph.Bytes()}};

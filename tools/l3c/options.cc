@@ -10,6 +10,7 @@
 #include "layers/support/units.h"
 #include "rewrites/rewrites.h"
 #include "tools/l3c/option_values.h"
+#include "tools/l3c/sweep_options.h"
 
 namespace l3c::tools {
 namespace {
@@ -222,7 +223,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->allow_extra_args(false);
     command->add_option(
         "--budget", budget,
-        "work=N, nodes=N or candidates=N: where a search gives up; never in seconds");
+        "work=N, nodes=N or candidates=N: where each search (methods, placement, the kernels of "
+        "a pipeline) gives up; never in seconds");
     command->add_option("--evidence", options.evidence,
                         "What costs rest on: a revision or a file of 'l3c calibrate', or none "
                         "(default: the revision in use)");
@@ -249,7 +251,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_input(optimize)->required();
   add_lowering_options(optimize);
   optimize->add_flag("--explain", options.explain, "Each decision: winner, losers, costs, rules");
-  optimize->add_flag("--brief", options.brief, "With --explain: the method's decisions only");
+  optimize->add_flag("--brief", options.brief,
+                     "With --explain or --json: the method's decisions only");
   optimize->add_flag("--json", options.json,
                      "The same as --explain, one JSON object a line; same bytes for same input");
   optimize->add_flag("--timings", options.timings, "Add the time each part took");
@@ -336,17 +339,22 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
 
   CLI::App* calibrate = add_command(Verb::kCalibrate, "calibrate",
                                     "Measure this machine for the costs of plans; below a minute");
-  calibrate
-      ->add_option("--use", options.use_evidence,
-                   "Measure nothing: plans use this revision from now on")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  CLI::Option* use_evidence =
+      calibrate
+          ->add_option("--use", options.use_evidence,
+                       "Measure nothing: plans use this revision from now on")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   calibrate
       ->add_option("--seconds", options.calibrate_seconds,
                    "Time for the shapes of products and sums: fewer are measured in less")
+      ->excludes(use_evidence)
       ->check(Seconds())
       ->check(CLI::Range(0.0, 40.0))
       ->capture_default_str();
   calibrate->add_flag("--json", options.json, "One JSON object a line");
+
+  std::string memory_limit;
+  AddSweepCommand(app, options, memory_limit, color, diagnostics);
 
   CLI::App* egraph = app.add_subcommand("egraph", "The e-graph engine on its own");
   egraph->require_subcommand(1);
@@ -534,6 +542,18 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       return {std::nullopt, 2};
     }
   }
+  if (!memory_limit.empty()) {
+    std::string error = "a point takes more than no memory";
+    options.memory = support::ParseBytes(memory_limit, &error);
+    if (options.memory.value_or(0) <= 0) {
+      std::cerr << "error: --memory-limit " << memory_limit << ": " << error << "\n";
+      return {std::nullopt, 2};
+    }
+  }
+  if (options.verb == Verb::kSweep && options.file.empty()) {
+    std::cerr << "error: sweep needs a GRID, or compare A B\nrun 'l3c sweep --help' for usage\n";
+    return {std::nullopt, 2};
+  }
   if (options.verb == Verb::kRun && options.file.empty() && options.resume.empty()) {
     std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
     return {std::nullopt, 2};
@@ -548,7 +568,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   }
   if (!KeepsFiles(options)) return {std::nullopt, 2};
   // For machines there is one amount of detail.
-  if (options.verb == Verb::kOptimize && options.json) options.explain = true;
+  if (options.verb == Verb::kOptimize && options.json) options.explain = !options.brief;
   options.sarif = diagnostics == "json";
   options.color = WantsColor(color);
   return {options, 0};

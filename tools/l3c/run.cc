@@ -8,6 +8,7 @@
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/memory_needs.h"
 #include "tools/l3c/option_values.h"
 #include "tools/l3c/run_folder.h"
 #include "tools/l3c/training.h"
@@ -35,6 +36,7 @@ int RunProgram(const Options& options) {
   if (!RunFolder::MayCreate(options.output, options.overwrite)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
+  if (!FitsThisMachine(compilation.plan(), compilation.texts().size() > 2)) return 1;
   const std::unique_ptr<runtime::KernelTable> kernels =
       MakeKernels(compilation.plan(), options.engine);
   if (kernels == nullptr) return 1;
@@ -44,6 +46,7 @@ int RunProgram(const Options& options) {
       std::cerr << search::RenderExplanation(explanation) << "\n";
     }
     if (!compilation.costs_rest_on().empty()) std::cerr << compilation.costs_rest_on() << "\n";
+    std::cerr << DescribeMemory(compilation.plan()) << "\n";
     if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
   }
 

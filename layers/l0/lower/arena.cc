@@ -26,12 +26,31 @@ Arena PackArena(const StepPlan& plan, const ValueTable& table) {
   }
   for (const ChosenCopy& copy : plan.copies) use(copy.from, at++);
   for (const Storage& report : plan.reports) use(report, at);
-  std::vector<Slot> slots;
-  for (const auto& [storage, slot] : arena.slots) slots.push_back(slot);
-  arena.packing = PackSlots(slots, kAlignment, plan.packing);
-  size_t i = 0;
-  for (auto& [storage, slot] : arena.slots) slot = slots[i++];
+  std::map<uint32_t, std::vector<Slot>> slots;
+  for (const auto& [storage, slot] : arena.slots) {
+    slots[table.values[storage.value].memory].push_back(slot);
+  }
+  int64_t largest = -1;
+  for (auto& [memory, list] : slots) {
+    const Packing packing = PackSlots(list, kAlignment, plan.packing);
+    arena.packings[memory] = packing;
+    arena.packing.size += packing.size;
+    arena.packing.lower_bound += packing.lower_bound;
+    if (packing.size > largest) arena.packing.order = packing.order;
+    largest = std::max(largest, packing.size);
+  }
+  std::map<uint32_t, size_t> next;
+  for (auto& [storage, slot] : arena.slots) {
+    const uint32_t memory = table.values[storage.value].memory;
+    slot = slots[memory][next[memory]++];
+  }
   return arena;
+}
+
+int64_t Arena::BytesIn(std::optional<uint32_t> memory) const {
+  if (!memory) return packing.size;
+  const auto it = packings.find(*memory);
+  return it == packings.end() ? 0 : it->second.size;
 }
 
 int64_t OpByOpBytes(const tensor::Graph& graph) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "layers/l0/lower/memory_plan.h"
@@ -14,9 +15,13 @@
 namespace l3c::l0::lower {
 
 struct Arena {
-  // Positions: launch i at i, then the copies, then the reports all at once.
+  // Positions: launch i at i, then the copies, then the reports all at once. Offsets are those in
+  // the memory that the value lies in (Value::memory).
   std::map<Storage, Slot> slots;
-  Packing packing;
+  std::map<uint32_t, Packing> packings;  // by memory
+  Packing packing;                       // of all of them together; the order is the largest's
+
+  int64_t BytesIn(std::optional<uint32_t> memory) const;  // without one: in all
 };
 
 Arena PackArena(const StepPlan& plan, const ValueTable& table);

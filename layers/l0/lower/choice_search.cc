@@ -21,8 +21,8 @@ uint64_t ImproveWork(const egraph::Extractor& extractor) {
 }  // namespace
 
 ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<ClassRef> roots,
-                           bool joint)
-    : extractor_(extractor), roots_(std::move(roots)) {
+                           bool joint, uint64_t max_work)
+    : extractor_(extractor), max_work_(max_work), roots_(std::move(roots)) {
   egraph::ExtractOptions bottom_up;
   bottom_up.max_work = 0;
   best_ = extractor.GreedyDag(roots_, bottom_up);
@@ -40,7 +40,7 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
   for (uint32_t c = 0; c < extractor.view().class_count(); ++c) all.push_back(ClassRef{c});
   const egraph::Extraction base = extractor.Tree(all);
   refiner_->Start(best_, base.choice);
-  refiner_->Improve(ImproveWork(extractor));
+  refiner_->Improve(Within(ImproveWork(extractor)));
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
 }
@@ -59,7 +59,8 @@ std::optional<egraph::Extraction> ChoiceSearch::With(const std::vector<Choice>& 
   }
   refiner_->Restore(saved_);
   for (const Choice& choice : choices) {
-    if (!refiner_->Fix(choice.second, kForcedWork, /*thorough=*/false)) return std::nullopt;
+    if (!refiner_->Fix(choice.second, std::min(kForcedWork, max_work_), /*thorough=*/false))
+      return std::nullopt;
   }
   return refiner_->Result(wanted);
 }
@@ -78,7 +79,7 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
   }
   if (!different) return;
   refiner_->Start(start, base);
-  refiner_->Improve(ImproveWork(extractor_));
+  refiner_->Improve(Within(ImproveWork(extractor_)));
   if (!(refiner_->total() < saved_.total)) return;
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
@@ -89,17 +90,21 @@ void ChoiceSearch::TryFixed(const std::vector<Choice>& choices) {
   const egraph::Refiner::Saved saved = saved_;
   refiner_->Restore(saved);
   for (const Choice& choice : choices) {
-    if (refiner_->Possible(choice.second)) refiner_->Fix(choice.second, kForcedWork, false);
+    if (refiner_->Possible(choice.second)) refiner_->Fix(choice.second, Within(kForcedWork), false);
   }
   const egraph::Extraction start = refiner_->Result(roots_);
   std::vector<egraph::ENodeRef> base;
   for (const uint32_t n : refiner_->Save().choice) base.push_back(egraph::ENodeRef{n});
   refiner_->Restore(saved);
   refiner_->Start(start, base);
-  refiner_->Improve(ImproveWork(extractor_));
+  refiner_->Improve(Within(ImproveWork(extractor_)));
   if (!(refiner_->total() < saved_.total)) return;
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
+}
+
+uint64_t ChoiceSearch::Within(uint64_t wanted) const {
+  return std::min(wanted, max_work_ - std::min(max_work_, work()));
 }
 
 uint64_t ChoiceSearch::work() const { return work_ + (refiner_ ? refiner_->work() : 0); }

@@ -18,7 +18,8 @@ class ChoiceSearch {
 
   // `joint` false: each class takes what is best for itself, bottom-up (greedy, and where there is
   // nothing to choose). `extractor` must outlive the search.
-  ChoiceSearch(const egraph::Extractor& extractor, std::vector<egraph::ClassRef> roots, bool joint);
+  ChoiceSearch(const egraph::Extractor& extractor, std::vector<egraph::ClassRef> roots, bool joint,
+               uint64_t max_work);
 
   bool feasible() const { return best_.feasible; }
   const egraph::Extraction& Best() const { return best_; }
@@ -35,7 +36,11 @@ class ChoiceSearch {
   uint64_t work() const;
 
  private:
+  // What a search may take that would like so much.
+  uint64_t Within(uint64_t wanted) const;
+
   const egraph::Extractor& extractor_;
+  const uint64_t max_work_;
   std::vector<egraph::ClassRef> roots_;
   std::unique_ptr<egraph::Refiner> refiner_;  // of a joint search
   egraph::Refiner::Saved saved_;

@@ -131,6 +131,7 @@ class Chooser {
     std::string wrong;
     std::optional<ValueTable> table = BuildValues(step_, graph_, budget_, report, wrong);
     Account(report);
+    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
     if (!wrong.empty()) return RuleError(std::move(wrong));
     if (!table) {
       failure_ = OutOfBudget(report);
@@ -149,7 +150,8 @@ class Chooser {
     numbers_.emplace(result_.table);
     AssertCandidates();
     if (!Saturate("choose")) {
-      if (failure_ && !Strict() && options_.mode != search::Mode::kOff && span_ < kSpans.size()) {
+      if (failure_ && out_of_nodes_ && !Strict() && options_.mode != search::Mode::kOff &&
+          span_ < kSpans.size()) {
         next_span_ = span_ + 1;
       }
       return std::nullopt;
@@ -172,10 +174,12 @@ class Chooser {
   }
 
   search::Timeout OutOfBudget(const egraph::RunReport& report) const {
-    std::string hint = "raise the budget of the search (--budget nodes=N)";
+    std::string hint;
     if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
-      hint += ", or mend " + graph_.DescribeRule(heaviest[0].rule) + ", which made " +
-              std::to_string(heaviest[0].rows) + " of the " + std::to_string(report.rows) + " rows";
+      const bool rows = report.stop == egraph::StopReason::kNodeLimit;
+      hint = "mend " + graph_.DescribeRule(heaviest[0].rule) + ", which made " +
+             std::to_string(rows ? heaviest[0].rows : heaviest[0].matches) + " of the " +
+             std::to_string(rows ? report.rows : report.matches) + (rows ? " rows" : " matches");
     }
     return search::CutShort(report, options_.budget, "saturating", std::move(hint));
   }
@@ -184,6 +188,8 @@ class Chooser {
     const egraph::RunReport report =
         egraph::RunRuleset(graph_, graph_.FindRuleset(ruleset), budget_);
     Account(report);
+    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
+    out_of_nodes_ = report.stop == egraph::StopReason::kNodeLimit;
     if (report.stop == egraph::StopReason::kFailed) {
       rule_error_ = *graph_.failure();
       return false;
@@ -480,7 +486,8 @@ class Chooser {
               [&chooser](int64_t d) { return chooser.numbers_->At(d); }, Excluded(forms, extents)),
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
           // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
-          search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph) {
+          search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph,
+                 chooser.budget_.max_matches) {
       for (const ValueForm& form : forms) {
         if (extents.contains(form.name) || !search.feasible()) continue;
         search.TryTogether(NodesOf(extractor, form.own));
@@ -576,7 +583,6 @@ class Chooser {
         PlanSearch plans(*this, view, roots, forms, other);
         if (!plans.search.feasible()) continue;
         const auto found = plans.search.With(forced);
-        explanation_.report.work += plans.search.work();
         if (found) others.emplace_back(label, forced.empty() ? plans.search.Best() : *found);
       }
       explainer.ExplainForm(form, chosen, best, fixed != extents.end(), others, explanation_);
@@ -619,6 +625,13 @@ class Chooser {
                                        "no plan has the forced forms", "force fewer of them", {}};
       return std::nullopt;
     }
+    explanation_.report.work += plans.search.work();
+    if (plans.search.work() > 0 && plans.search.work() >= budget_.max_matches) {
+      explanation_.cuts.push_back(
+          "the budget of work ended while the kernels of '" + step_.name +
+          "' were compared; the plan may be slower than the best. '--budget work=N' with N above " +
+          std::to_string(options_.budget.work) + " looks further");
+    }
     const auto found = plans.search.With(forced);
     if (!found) {
       failure_ =
@@ -639,7 +652,6 @@ class Chooser {
     if (!traced_.empty()) {
       TraceRules(graph_, view, best, result_, traced_, explainer, explanation_);
     }
-    explanation_.report.work += plans.search.work();
     result_.selection.seconds =
         options_.seconds_per_byte > 0 ? best.cost.value[TermCosts::kTime] : best.dag_cost;
     return std::move(result_);
@@ -836,9 +848,10 @@ class Chooser {
   std::vector<egraph::RuleId> traced_;  // the user's
   size_t span_;                         // index into kSpans; beyond: nothing is fused
   std::optional<size_t> next_span_;
-  uint64_t most_ = 0;     // rows of the e-graph, where anything is fused
-  std::string left_out_;  // rule files that are not there, quoted
-  uint64_t cheap_ = 0;    // values that could have been kept, see store_facts.h
+  bool out_of_nodes_ = false;  // the latest saturation
+  uint64_t most_ = 0;          // rows of the e-graph, where anything is fused
+  std::string left_out_;       // rule files that are not there, quoted
+  uint64_t cheap_ = 0;         // values that could have been kept, see store_facts.h
   std::unique_ptr<DotForms> forms_;
   std::optional<DefinitionNumbers> numbers_;
   ChooseResult result_;

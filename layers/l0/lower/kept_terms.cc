@@ -61,10 +61,8 @@ KeptTerms::KeptTerms(const LaunchGraph& graph, const std::vector<RuleSource>& ru
   report_ = egraph::RunRuleset(egraph_, ruleset, budget);
   if (report_.stop == egraph::StopReason::kFailed) {
     error_ = *egraph_.failure();
-  } else if (report_.cut_short()) {
-    error_ = "the budget of the search ran out while saturating what is saved and computed again";
   }
-  if (!error_.empty()) return;
+  if (!error_.empty() || report_.cut_short()) return;
   view_ = std::make_unique<egraph::EGraphView>(egraph_);
   costs_ = std::make_unique<Seconds>(egraph_, graph);
   extractor_ = std::make_unique<egraph::Extractor>(*view_, *costs_, egraph::Objective::Single(0));

@@ -24,26 +24,33 @@ std::vector<int64_t> ShareBytes(const std::vector<int64_t>& wanted, int64_t byte
   return shares;
 }
 
+void MemoryBound::Place::Add(const Pool& pool) {
+  total += pool.size;
+  if (pool.kind == PoolKind::kPersistent) state += pool.size;
+  if (pool.kind == PoolKind::kStaging) staging += pool.size;
+}
+
 MemoryBound::MemoryBound(const Plan& plan, const l1::System& system, std::optional<int64_t> asked) {
-  std::string node;
+  std::vector<Place> places;
+  Place all;
+  if (asked) all.bound = *asked;
   for (const Pool& pool : plan.pools) {
-    if (pool.kind == PoolKind::kPersistent || node.empty()) node = pool.node;
+    all.Add(pool);
+    auto place = std::find_if(places.begin(), places.end(),
+                              [&](const Place& p) { return p.name == pool.node; });
+    if (place == places.end()) {
+      places.emplace_back().name = pool.node;
+      place = places.end() - 1;
+      place->memory = l1::FindNode(system, pool.node);
+      if (place->memory) place->where = system.nodes[*place->memory].span;
+      if (pool.capacity > 0) place->bound = pool.capacity;
+    }
+    place->Add(pool);
   }
-  for (const Pool& pool : plan.pools) {
-    if (pool.node != node) continue;
-    total_ += pool.size;
-    if (pool.kind == PoolKind::kPersistent) state_ += pool.size;
-    if (pool.kind == PoolKind::kStaging) staging_ += pool.size;
-    if (pool.capacity > 0) bound_ = std::min(bound_, pool.capacity);
-  }
-  for (const l1::SystemNode& n : system.nodes) {
-    if (n.name == node) where_ = n.span;
-  }
-  if (asked && *asked <= bound_) {
-    bound_ = *asked;
-    asked_ = true;
-    where_ = {};
-  }
+  const auto excess = [](const Place& p) { return p.total - p.bound; };
+  if (asked || places.empty()) places.insert(places.begin(), all);
+  place_ = *std::max_element(places.begin(), places.end(),
+                             [&](const Place& a, const Place& b) { return excess(a) < excess(b); });
 }
 
 bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
@@ -52,14 +59,15 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
                        int64_t& needed) const {
   std::vector<int64_t> wanted;
   for (const BoundStep& step : steps) {
-    wanted.push_back(PackArena(*step.plan, *step.table).packing.size);
+    wanted.push_back(PackArena(*step.plan, *step.table).BytesIn(place_.memory));
   }
   std::vector<int64_t> shares(steps.size(), kNoBound);
   std::vector<int64_t> least(steps.size(), 0);
-  const int64_t arenas = bound_ == kNoBound ? kNoBound : bound_ - state_ - staging_;
+  const bool bounded = place_.bound != kNoBound;
+  const int64_t arenas = bounded ? place_.bound - place_.state - place_.staging : kNoBound;
   // A pipeline that cannot do with its share gets what it needs, and the others share the rest.
   for (size_t round = 0; round <= steps.size(); ++round) {
-    if (bound_ != kNoBound) {
+    if (bounded) {
       const int64_t reserved = std::accumulate(least.begin(), least.end(), int64_t{0});
       std::vector<int64_t> more = wanted;
       for (size_t i = 0; i < more.size(); ++i) {
@@ -78,14 +86,18 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
     search::Explanation decided = explanation;
     for (size_t i = 0; i < steps.size(); ++i) {
       RecomputeFailure why;
-      auto plan = PlanWithin(shares[i], *steps[i].plan, *steps[i].table, rules, *steps[i].options,
-                             evidence, decided, why);
+      auto plan = PlanWithin({shares[i], place_.memory}, *steps[i].plan, *steps[i].table, rules,
+                             *steps[i].options, evidence, decided, why);
       if (plan) {
         plans.push_back(*std::move(plan));
         continue;
       }
       if (!why.rule_error.empty()) {
         rule_error = why.rule_error;
+        return false;
+      }
+      if (why.timeout) {
+        failure = *why.timeout;
         return false;
       }
       if (!why.forced.empty()) {
@@ -105,14 +117,15 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
     if (reserved > arenas) break;
   }
   // What each needs at least, also of those that had enough.
-  needed = state_ + staging_;
+  needed = place_.state + place_.staging;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (least[i] == 0) {
       RecomputeFailure why;
       search::Explanation ignored;
       ChooseOptions quiet = *steps[i].options;
       quiet.explain = false;
-      PlanWithin(0, *steps[i].plan, *steps[i].table, rules, quiet, evidence, ignored, why);
+      PlanWithin({0, place_.memory}, *steps[i].plan, *steps[i].table, rules, quiet, evidence,
+                 ignored, why);
       least[i] = why.needed;
     }
     needed += least[i];
@@ -121,16 +134,20 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
 }
 
 void MemoryBound::Report(int64_t needed, support::Diagnostics& diagnostics) const {
-  std::string message = "the plan needs about " + support::PrintInteger(needed) + " bytes of memory at least";
-  message += asked_ ? ", and --memory gives it " : ", and the system gives it ";
-  message += support::PrintInteger(bound_);
-  diagnostics.Error(support::Kind::kResourceBound, where_, std::move(message))
+  const auto bytes = [](int64_t n) { return support::PrintInteger(n); };
+  const int64_t results = needed - place_.state - place_.staging;
+  const std::string have = bytes(place_.bound);
+  diagnostics
+      .Error(support::Kind::kResourceBound, place_.where,
+             "the plan needs about " + bytes(needed) + " bytes of memory " +
+                 (place_.asked() ? "at least, and --memory gives it " + have
+                                 : "'" + place_.name + "' at least, which has " + have))
       .With({{},
-             support::PrintInteger(state_) + " of state, " + support::PrintInteger(staging_) +
-                 " of batches in flight, and " + support::PrintInteger(needed - state_ - staging_) +
+             bytes(place_.state) + " of state, " + bytes(place_.staging) +
+                 " of batches in flight, and " + bytes(results) +
                  " of results, with as much computed again as there can be; found to a hundredth"})
-      .Fix((asked_ ? "write --memory " + support::PrintInteger(needed) + "B"
-                   : "give the node " + support::PrintInteger(needed) + "B") +
+      .Fix((place_.asked() ? "write --memory " + bytes(needed) + "B"
+                           : "give '" + place_.name + "' " + bytes(needed) + "B") +
            " or more, or train with smaller batches");
 }
 

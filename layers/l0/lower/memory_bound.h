@@ -1,8 +1,9 @@
 // Keeps a plan within the memory that it may take.
 //
-// What a plan takes in the memory of its compute node: the state and the batches in flight, which
-// lie there for the whole run, and an arena for each pipeline. Only arenas can be made smaller
-// (recompute.h). The bound is the smaller of what the system gives and of what the caller asks for.
+// What a plan takes in a memory: the state and the batches in flight that lie there for the whole
+// run, and an arena for each pipeline. Only arenas can be made smaller (recompute.h). Each memory
+// of the system gives what it has; what the caller asks for bounds all of them together. Of these
+// bounds the plan is kept within the one that it exceeds by most, or is nearest to.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,8 @@ class MemoryBound {
   // `plan`: put together with everything saved.
   MemoryBound(const Plan& plan, const l1::System& system, std::optional<int64_t> asked);
 
-  bool Fits() const { return total_ <= bound_; }
+  bool Fits() const { return place_.total <= place_.bound; }
+  int64_t taken() const { return place_.total; }  // bytes, in the memory that is bounded
 
   // Decides for all steps what is saved. False with `needed`, the bytes that the plan needs, or
   // with `failure` or `rule_error`.
@@ -42,12 +44,19 @@ class MemoryBound {
   void Report(int64_t needed, support::Diagnostics& diagnostics) const;
 
  private:
-  int64_t bound_ = kNoBound;
-  bool asked_ = false;  // by the caller, else by the system
-  support::Span where_;
-  int64_t state_ = 0;
-  int64_t staging_ = 0;
-  int64_t total_ = 0;
+  struct Place {
+    std::string name;                // of the memory; "": all of them
+    std::optional<uint32_t> memory;  // its number
+    int64_t bound = kNoBound;
+    support::Span where;
+    int64_t state = 0;
+    int64_t staging = 0;
+    int64_t total = 0;
+
+    bool asked() const { return name.empty(); }  // by the caller, else by the system
+    void Add(const Pool& pool);
+  };
+  Place place_;
 };
 
 // Shares `bytes` among arenas that would like to have `wanted`: those that want least get it, the

@@ -9,19 +9,22 @@
 #include "layers/l0/lower/arena.h"
 #include "layers/l0/lower/kept_terms.h"
 #include "layers/l0/plan.h"
+#include "layers/search/saturation.h"
 #include "layers/support/diagnostics.h"
 #include "layers/support/units.h"
 
 namespace l3c::l0::lower {
 
-LaunchGraph GraphOf(const StepPlan& plan, const ValueTable& table, std::vector<Storage>& storages) {
+LaunchGraph GraphOf(const StepPlan& plan, const ValueTable& table, std::vector<Storage>& storages,
+                    std::optional<uint32_t> memory) {
   LaunchGraph graph;
   std::map<Storage, int32_t> numbers;
   const auto value = [&](const Storage& storage) {
     const auto [it, fresh] = numbers.try_emplace(storage, static_cast<int32_t>(storages.size()));
     if (fresh) {
       storages.push_back(storage);
-      const int64_t bytes = Bytes(table.values[storage.value]);
+      const Value& held = table.values[storage.value];
+      const int64_t bytes = memory && held.memory != *memory ? 0 : Bytes(held);
       graph.values.push_back({(bytes + kAlignment - 1) / kAlignment * kAlignment, -1});
     }
     return it->second;
@@ -146,10 +149,11 @@ StepPlan WithStateLast(StepPlan plan) {
 
 class Planner {
  public:
-  Planner(int64_t bound, const StepPlan& plan, const ValueTable& table, const RuleSources& rules,
+  Planner(ArenaBound bound, const StepPlan& plan, const ValueTable& table, const RuleSources& rules,
           const ChooseOptions& options, std::string_view evidence, search::Explanation& explanation,
           RecomputeFailure& failure)
-      : bound_(bound),
+      : bound_(bound.bytes),
+        memory_(bound.memory),
         plan_(WithStateLast(plan)),
         table_(table),
         rules_(rules),
@@ -157,7 +161,7 @@ class Planner {
         evidence_(evidence),
         explanation_(explanation),
         failure_(failure),
-        graph_(GraphOf(plan_, table, storages_)),
+        graph_(GraphOf(plan_, table, storages_, memory_)),
         search_(graph_, std::min(RepeatSearch::kWork, options.budget.work)) {}
 
   std::optional<StepPlan> Run() {
@@ -179,6 +183,13 @@ class Planner {
       return std::nullopt;
     }
     explanation_.report.work += terms_->report().matches;
+    if (terms_->report().cut_short()) {
+      search::Budget given = options_.budget;
+      given.egraph_nodes = budget.max_nodes;
+      failure_.timeout = search::CutShort(terms_->report(), given,
+                                          "saturating what is saved and computed again", "");
+      return std::nullopt;
+    }
     Name();
     if (!Search()) return std::nullopt;
     if (!forced_.empty() && !Force()) return std::nullopt;
@@ -233,7 +244,8 @@ class Planner {
   }
 
   int64_t ArenaOf(const RepeatChoice& choice) const {
-    return PackArena(WithRepeats(plan_, graph_, storages_, choice.repeats), table_).packing.size;
+    return PackArena(WithRepeats(plan_, graph_, storages_, choice.repeats), table_)
+        .BytesIn(memory_);
   }
 
   // The cheapest choice found whose arena fits; `limit_` becomes the bytes that may live in it.
@@ -364,6 +376,7 @@ class Planner {
   static constexpr int kRounds = 8;
 
   const int64_t bound_;
+  const std::optional<uint32_t> memory_;
   const StepPlan plan_;
   const ValueTable& table_;
   const RuleSources& rules_;
@@ -386,7 +399,7 @@ class Planner {
 
 }  // namespace
 
-std::optional<StepPlan> PlanWithin(int64_t bound, const StepPlan& plan, const ValueTable& table,
+std::optional<StepPlan> PlanWithin(ArenaBound bound, const StepPlan& plan, const ValueTable& table,
                                    const RuleSources& rules, const ChooseOptions& options,
                                    std::string_view evidence, search::Explanation& explanation,
                                    RecomputeFailure& failure) {

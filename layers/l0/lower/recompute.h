@@ -22,23 +22,34 @@ namespace l3c::l0::lower {
 
 inline constexpr int64_t kNoBound = std::numeric_limits<int64_t>::max();
 
-// The launches of a plan. `storages`: by value of the graph.
-LaunchGraph GraphOf(const StepPlan& plan, const ValueTable& table, std::vector<Storage>& storages);
+// What an arena may take: of one memory, or of all that the step's values lie in.
+struct ArenaBound {
+  ArenaBound(int64_t bytes, std::optional<uint32_t> memory = std::nullopt)
+      : bytes(bytes), memory(memory) {}
+  int64_t bytes;
+  std::optional<uint32_t> memory;
+};
+
+// The launches of a plan. `storages`: by value of the graph. With a memory, what lies in another
+// takes no bytes.
+LaunchGraph GraphOf(const StepPlan& plan, const ValueTable& table, std::vector<Storage>& storages,
+                    std::optional<uint32_t> memory = std::nullopt);
 
 // The plan with launches run again, each time into slots of their own.
 StepPlan WithRepeats(const StepPlan& plan, const LaunchGraph& graph,
                      const std::vector<Storage>& storages, const Repeats& repeats);
 
 struct RecomputeFailure {
-  std::string rule_error;  // the rules are at fault; else the bound is
-  int64_t needed = 0;      // bytes of the smallest arena that is found, to a hundredth
-  std::string forced;      // the forced choice that does not fit or does not exist, and why
+  std::string rule_error;                  // the rules are at fault; else the bound is
+  std::optional<search::Timeout> timeout;  // the budget is
+  int64_t needed = 0;  // bytes of the smallest arena that is found, to a hundredth
+  std::string forced;  // the forced choice that does not fit or does not exist, and why
 };
 
 // `options`: those that the kernels were chosen with. Decision ids are "PREFIX/VALUE.kept@KERNEL",
 // labels "save" and "recompute". The search looks at no more launches than the budget's work.
 // Explains nothing when everything is saved and nobody asks.
-std::optional<StepPlan> PlanWithin(int64_t bound, const StepPlan& plan, const ValueTable& table,
+std::optional<StepPlan> PlanWithin(ArenaBound bound, const StepPlan& plan, const ValueTable& table,
                                    const RuleSources& rules, const ChooseOptions& options,
                                    std::string_view evidence, search::Explanation& explanation,
                                    RecomputeFailure& failure);

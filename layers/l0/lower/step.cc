@@ -48,7 +48,10 @@ class Merger {
          support::Diagnostics& diagnostics)
       : program_(program), pipeline_(pipeline), reports_(reports), diagnostics_(diagnostics) {
     const std::vector<StateRef> all = AllState(program);
-    for (uint32_t s = 0; s < all.size(); ++s) state_index_[all[s].name] = s;
+    for (uint32_t s = 0; s < all.size(); ++s) {
+      state_index_[all[s].name] = s;
+      homes_.push_back(l1::MemoryOf(program.system, program.actors[all[s].actor].node));
+    }
   }
 
   std::optional<Step> Run() {
@@ -73,7 +76,13 @@ class Merger {
       step_.outputs.push_back({StepOutput::Kind::kState, node, state, {}});
     }
     std::vector<NodeId> ids;
+    Settle();
     step_.graph = tensor::ExpandDerived(merged_, ids);
+    // What an op is made of lies where its value does.
+    for (NodeId id = 0; id < merged_.size(); ++id) {
+      while (step_.memory.size() <= ids[id]) step_.memory.push_back(memory_[id]);
+    }
+    step_.memory.resize(step_.graph.size(), here_);
     for (StepInput& input : step_.inputs) input.node = ids[input.node];
     for (StepOutput& output : step_.outputs) output.node = ids[output.node];
     for (OwnKernel& own : step_.own) {
@@ -92,7 +101,21 @@ class Merger {
     std::map<std::string, Delivery> sent;  // by receiver
   };
 
+  // What has been added since the last call lies in the memory that was worked in.
+  void Settle() { memory_.resize(merged_.size(), here_); }
+  void WorkOn(uint32_t node) {
+    Settle();
+    here_ = l1::MemoryOf(program_.system, node);
+  }
+  NodeId AddInput(const std::string& name, tensor::DType dtype, const tensor::Shape& shape,
+                  support::Span span, uint32_t memory) {
+    Settle();
+    memory_.push_back(memory);
+    return merged_.AddInput(InputName(name), dtype, shape, span);
+  }
+
   bool RunStage(const l1::Stage& stage, const l1::Reference& link) {
+    WorkOn(stage.node);
     if (stage.samples) step_.sampling = stage.sampling;
     std::vector<std::string> names;
     for (const l1::BufferParam& param : stage.params) names.push_back(param.name);
@@ -123,12 +146,14 @@ class Merger {
         case l1::StatementKind::kAlloc:
           body.buffers[s.buffer] = {};
           types_[{body.stage, s.buffer}] = {s.dtype, s.shape};
+          regions_[{body.stage, s.buffer}] = s.region;
           break;
         case l1::StatementKind::kLet:
           body.values[s.buffer] = Expression(s, body);
           break;
         case l1::StatementKind::kRead:
           body.buffers[s.buffer] = {true, s.field, 0};
+          staged_.try_emplace(s.field, regions_.at({body.stage, s.buffer}));
           break;
         case l1::StatementKind::kDecode: {
           const l1::TensorType& type = types_.at({body.stage, s.buffer});
@@ -413,8 +438,7 @@ class Merger {
   NodeId State(uint32_t state, const l1::StateField& field) {
     auto it = current_.find(state);
     if (it != current_.end()) return it->second;
-    const NodeId node =
-        merged_.AddInput(InputName(field.name), field.dtype, field.shape, field.span);
+    const NodeId node = AddInput(field.name, field.dtype, field.shape, field.span, homes_[state]);
     step_.inputs.push_back({StepInput::Kind::kState, node, {}, state});
     current_[state] = node;
     return node;
@@ -427,6 +451,7 @@ class Merger {
   }
 
   bool RunGraph(const l1::TensorGraph& graph, const l1::Reference& link) {
+    WorkOn(graph.node);
     std::vector<NodeId> values(graph.graph.size(), 0);
     const auto given = Receive(graph.name, graph.args, link);
     if (!given) return false;
@@ -465,7 +490,7 @@ class Merger {
   NodeId Field(const Content& content, const l1::TensorType& type, const std::string& name) {
     auto it = fields_.find(content.field);
     if (it != fields_.end()) return it->second;
-    const NodeId id = merged_.AddInput(InputName(name), type.dtype, type.shape);
+    const NodeId id = AddInput(name, type.dtype, type.shape, {}, staged_.at(content.field));
     const bool mask = content.field == l1::kValidField;
     step_.inputs.push_back(
         {mask ? StepInput::Kind::kMask : StepInput::Kind::kField, id, content.field, 0});
@@ -490,6 +515,7 @@ class Merger {
   }
 
   bool RunHandler(const l1::HandlerRef& ref, const l1::Reference& link) {
+    WorkOn(ref.actor->node);
     const Graph& graph = ref.handler->graph;
     const auto given = Receive(link.name, ref.handler->args, link);
     if (!given) return false;
@@ -543,12 +569,17 @@ class Merger {
   const std::vector<std::pair<std::string, std::string>>& reports_;
   support::Diagnostics& diagnostics_;
   std::map<std::string, uint32_t> state_index_;
+  std::vector<uint32_t> homes_;  // by state: the memory that it lies in
+  uint32_t here_ = 0;            // the memory that is worked in
   Graph merged_;
+  std::vector<uint32_t> memory_;  // of the nodes of `merged_`
   Step step_;
   std::map<std::pair<const l1::Stage*, std::string>, l1::TensorType> types_;  // of buffers
   std::map<std::string, Delivery> forwarded_;                                 // by receiver
+  std::map<std::pair<const l1::Stage*, std::string>, uint32_t> regions_;      // of buffers
   std::map<std::string, NodeId> fields_;                                      // of the sampled data
-  std::map<uint32_t, NodeId> current_;  // value of each state field so far
+  std::map<std::string, uint32_t> staged_;  // by field: the memory that it is read into
+  std::map<uint32_t, NodeId> current_;      // value of each state field so far
   std::map<uint32_t, bool> changed_;
   struct GraphOutput {
     NodeId value = 0;

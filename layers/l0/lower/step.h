@@ -45,6 +45,9 @@ struct StepOutput {
 struct Step {
   std::string name;     // of the pipeline
   tensor::Graph graph;  // primitives only
+  // By node of the graph: the memory, a node of the system, that L1 has its value in. What makes a
+  // value leaves it in the memory that it works in; a copy of L1 between memories stores nothing.
+  std::vector<uint32_t> memory;
   std::vector<StepInput> inputs;
   std::vector<StepOutput> outputs;
   std::vector<OwnKernel> own;  // their nodes are inputs of the graph that are not in `inputs`

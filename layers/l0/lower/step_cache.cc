@@ -103,7 +103,7 @@ std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSo
   const std::string figures = costs.figures();
   if (figures.empty() || !options.added.empty() || !step.own.empty()) return "";
   support::BinaryWriter key;
-  key(step.name, step.inputs, step.outputs, step.graph.size());
+  key(step.name, step.inputs, step.outputs, step.memory, step.graph.size());
   for (const tensor::Node& node : step.graph.nodes()) {
     key(tensor::Definition(node.op).name, node.inputs, node.attr, node.dtype, node.shape,
         node.name);
@@ -128,7 +128,7 @@ std::string WritePlannedStep(const PlannedStep& planned) {
   }
   out(planned.table.values.size());
   for (const Value& value : planned.table.values) {
-    out(value.dtype, value.shape, value.name, value.input);
+    out(value.dtype, value.shape, value.name, value.memory, value.input);
   }
   return out.Take();
 }
@@ -151,7 +151,7 @@ std::optional<PlannedStep> ReadPlannedStep(std::string_view bytes) {
   in(values);
   for (size_t i = 0; i < values && in.ok(); ++i) {
     Value value;
-    in(value.dtype, value.shape, value.name, value.input);
+    in(value.dtype, value.shape, value.name, value.memory, value.input);
     planned.table.values.push_back(std::move(value));
   }
   if (!in.ok() || !in.at_end()) return std::nullopt;

@@ -224,7 +224,15 @@ class Decoder {
       value.span = node.span;
       value.dtype = node.dtype;
       value.shape = node.shape;
+      if (it->second < step_.memory.size()) value.memory = step_.memory[it->second];
     } else {
+      // Beside what it is made of, or the step's last value.
+      const std::vector<ValueId>& from = value.definitions.front().inputs;
+      if (!from.empty()) {
+        value.memory = table_.values[from.front()].memory;
+      } else if (!step_.memory.empty()) {
+        value.memory = step_.memory.back();
+      }
       value.name = "v" + std::to_string(table_.values.size());
     }
     number_[c] = static_cast<ValueId>(table_.values.size());

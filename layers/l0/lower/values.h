@@ -35,6 +35,7 @@ struct Value {
   std::vector<Definition> definitions;  // the source's own first
   std::string name;                     // of its `let`; of the first when several fell together
   support::Span span;
+  uint32_t memory = 0;     // the node of the system that it lies in (Step::memory)
   int32_t input = -1;      // index into Step::inputs
   int32_t own = -1;        // index into Step::own: made of its operands by a kernel of the user's
   egraph::Value class_id;  // of the sort Val
