@@ -4,6 +4,7 @@
 #include <deque>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 #include "layers/l0/lower/sum_groups.h"
 
@@ -70,8 +71,9 @@ double RowBytes(const Candidate& kernel, const Entry& entry) {
   return bytes;
 }
 
-bool IsNear(const Candidate& kernel, const Entry& entry) {
+bool IsNear(const ValueTable& table, const Candidate& kernel, const Entry& entry) {
   constexpr double kNearBytes = 64e3;
+  if (static_cast<double>(Bytes(table.values[entry.value])) <= kNearBytes) return false;
   const uint64_t outer = OuterAxes(kernel);
   if (outer == 0 || entry.hoisted || !WalksRow(kernel, entry.context, outer)) return false;
   if (RowBytes(kernel, entry) > kNearBytes) return false;
@@ -141,7 +143,8 @@ class Analyser {
   }
 
   struct Origin {
-    ValueId reduction = -1;  // -1: the root's shape
+    ValueId reduction = -1;   // -1: the root's shape
+    uint32_t definition = 0;  // of the reduction: each has axes of its own
     uint32_t dim = 0;
     uint32_t digit = 0;
   };
@@ -168,7 +171,7 @@ class Analyser {
     if (!partners_.empty()) return StartSums();
     if (StartScatter(kind, roots.front()) || StartOwn(kind, roots)) return;
     const Shape& shape = table_.values[roots.front()].shape;
-    const IndexMap map = NewAxes(-1, shape);
+    const IndexMap map = NewAxes(-1, 0, shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     for (ValueId root : roots) Push({0, root, map});
   }
@@ -178,7 +181,7 @@ class Analyser {
     const Definition& d = table_.values[root].definitions.front();
     if (kind != KernelKind::kLoop || d.op != Op::kScatterAdd) return false;
     candidate_.scatter = true;
-    const IndexMap map = NewAxes(-1, table_.values[d.inputs[1]].shape);
+    const IndexMap map = NewAxes(-1, 0, table_.values[d.inputs[1]].shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     Entry entry;
     entry.value = root;
@@ -202,7 +205,7 @@ class Analyser {
       return table_.values[part.value].definitions[part.definition].inputs[0];
     };
     const Shape& space = table_.values[operand(*partners_.front())].shape;
-    const IndexMap map = NewAxes(-1, space);
+    const IndexMap map = NewAxes(-1, 0, space);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     for (const WalkPart* part : partners_) {
       const Definition& d = table_.values[part->value].definitions[part->definition];
@@ -264,7 +267,7 @@ class Analyser {
       entry.value = value;
       return entry;
     };
-    const IndexMap map = NewAxes(-1, table_.values[root].shape);
+    const IndexMap map = NewAxes(-1, 0, table_.values[root].shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     Entry& entry = add(root);
     entry.maps = {map};
@@ -281,18 +284,18 @@ class Analyser {
   }
 
   // One axis (or its digits) for each dimension; the map that reads them as an index.
-  IndexMap NewAxes(ValueId reduction, const Shape& dims) {
+  IndexMap NewAxes(ValueId reduction, uint32_t definition, const Shape& dims) {
     IndexMap map;
     for (uint32_t d = 0; d < dims.size(); ++d) {
       std::vector<int64_t> digits = {dims[d]};
-      auto it = splits_.find({reduction, d});
+      auto it = splits_.find({reduction, definition, d});
       if (it != splits_.end()) digits = it->second;
       Affine index;
       int64_t stride = dims[d];
       for (uint32_t i = 0; i < digits.size(); ++i) {
         const AxisId axis = static_cast<AxisId>(candidate_.extents.size());
         candidate_.extents.push_back(digits[i]);
-        origins_.push_back({reduction, d, i});
+        origins_.push_back({reduction, definition, d, i});
         stride = digits[i] == 0 ? 0 : stride / digits[i];
         if (dims[d] != 1) index = index + AxisTerm(axis, stride);
       }
@@ -488,7 +491,7 @@ class Analyser {
     }
     if (IsReduction(definition.op)) {
       if (first) {
-        Reduce(item, definition, inlines);
+        Reduce(item, d, inlines);
       } else {
         // A pass is at one point of the space only.
         std::erase_if(candidate_.entries[index].inlines,
@@ -545,7 +548,8 @@ class Analyser {
   }
 
   template <typename AddInline>
-  void Reduce(const Item& item, const Definition& definition, AddInline&& inlines) {
+  void Reduce(const Item& item, uint32_t d, AddInline&& inlines) {
+    const Definition& definition = table_.values[item.value].definitions[d];
     if (item.context != 0 || candidate_.anchor >= 0) return;
     if (candidate_.contexts.size() > options_.max_passes) return;
     // The axes that the result depends on must be the outer ones: then it is computed once for each
@@ -565,12 +569,12 @@ class Analyser {
 
     const Shape& operand = table_.values[definition.inputs[0]].shape;
     Shape reduced;
-    for (int64_t d : definition.attr.ints) reduced.push_back(operand[d]);
+    for (int64_t axis : definition.attr.ints) reduced.push_back(operand[axis]);
     if (candidate_.extents.size() + 2 * reduced.size() > kMaxAxes) return;
     Context context;
     context.reduction = item.value;
     const AxisId first_axis = static_cast<AxisId>(candidate_.extents.size());
-    const IndexMap inner = NewAxes(item.value, reduced);
+    const IndexMap inner = NewAxes(item.value, d, reduced);
     context.points = outer_points;
     for (AxisId a = first_axis; a < candidate_.extents.size(); ++a) {
       context.axes.push_back(a);
@@ -579,8 +583,8 @@ class Analyser {
     IndexMap map;
     size_t kept = 0;
     size_t bound = 0;
-    for (size_t d = 0; d < operand.size(); ++d) {
-      if (bound < reduced.size() && definition.attr.ints[bound] == static_cast<int64_t>(d)) {
+    for (size_t dim = 0; dim < operand.size(); ++dim) {
+      if (bound < reduced.size() && definition.attr.ints[bound] == static_cast<int64_t>(dim)) {
         map.dims.push_back(inner.dims[bound++]);
       } else {
         map.dims.push_back(item.map.dims[kept++]);
@@ -595,7 +599,7 @@ class Analyser {
   void Split(const SplitRequest& request) {
     const Origin origin = origins_[request.axis];
     if (candidate_.extents.size() >= kMaxAxes - 1) return;
-    std::vector<int64_t>& digits = splits_[{origin.reduction, origin.dim}];
+    std::vector<int64_t>& digits = splits_[{origin.reduction, origin.definition, origin.dim}];
     if (digits.empty()) digits = {candidate_.extents[request.axis]};
     const int64_t extent = digits[origin.digit];
     digits[origin.digit] = extent / request.inner;
@@ -674,7 +678,7 @@ class Analyser {
   const std::vector<bool>& stored_;
   const CandidateOptions& options_;
   Candidate candidate_;
-  std::map<std::pair<ValueId, uint32_t>, std::vector<int64_t>> splits_;
+  std::map<std::tuple<ValueId, uint32_t, uint32_t>, std::vector<int64_t>> splits_;
   std::vector<Origin> origins_;  // by axis
   std::deque<Item> queue_;
   std::deque<Item> later_;  // of passes, when the kernel's own context goes first

@@ -142,8 +142,8 @@ CandidateSet FindCandidates(const Step& step, const ValueTable& table,
 int32_t VersionBefore(const CandidateSet& set, ValueId value, uint32_t kernel);
 
 // Whether the entry is loaded in several passes over one row, and the row is so short that it is
-// near a core after the first: `RowBytes` of it.
-bool IsNear(const Candidate& kernel, const Entry& entry);
+// near a core after the first (`RowBytes` of it), though the value as a whole is not.
+bool IsNear(const ValueTable& table, const Candidate& kernel, const Entry& entry);
 double RowBytes(const Candidate& kernel, const Entry& entry);
 
 // A row-major iteration space and its identity map.

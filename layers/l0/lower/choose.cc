@@ -419,7 +419,7 @@ class Chooser {
       const int64_t c = base + entry.context;
       if (entry.readable) {
         const auto q = Version(entry.value, k);
-        if (q && IsNear(kernel, entry)) {
+        if (q && IsNear(result_.table, kernel, entry)) {
           Fact("reads-row", {entry.value, c, k, *q});
         } else if (q) {
           Fact("reads", {entry.value, c, *q});

@@ -275,7 +275,7 @@ CostVector TermCosts::Fetch(int64_t v, int64_t k) const {
   CostVector cost;
   for (uint32_t context = 0; context < kernel.contexts.size(); ++context) {
     const Entry* entry = kernel.Find(context, static_cast<ValueId>(v));
-    if (entry == nullptr || !entry->readable || !IsNear(kernel, *entry)) continue;
+    if (entry == nullptr || !entry->readable || !IsNear(table_, kernel, *entry)) continue;
     const AccessWork work = *LoadWork(v, int64_t{kernel.first_context} + context);
     const double beyond =
         costs_.LoadSeconds(work) - costs_.LoadSeconds(NearWork(work, kernel, *entry));

@@ -116,5 +116,27 @@ TEST(Sums, PassesThatNeedNotWaitAreOne) {
   ExpectSameAsInterpreter(g, {}, 15);
 }
 
+// Two definitions of one sum have axes of their own: the first runs over 2500 rows, which the view
+// before it cuts in two; the second over ten parts of them.
+TEST(Sums, EachDefinitionOfASumHasItsOwnAxes) {
+  Graph g;
+  const NodeId x = g.AddInput("x", DType::kF32, {50, 50, 64});
+  const NodeId turned = g.Add(Op::kSin, {g.Permute(x, {1, 0, 2})});
+  const NodeId rows = g.Reshape(turned, {2500, 64});
+  const NodeId b = g.AddInput("s_b", DType::kF32, {64});
+  g.AddOutput("s_b", g.Add(Op::kAdd, {b, g.ReduceSum(rows, {0}, "sum")}, {}, "b2"));
+  for (const auto mode : {search::Mode::kGreedy, search::Mode::kEGraph}) {
+    ExpectSameAsInterpreter(g, {.mode = mode}, 16);
+    const auto lowered = LowerForTest(g, {.mode = mode, .explain = true});
+    ASSERT_TRUE(lowered);
+    for (const search::Decision& decision : lowered->explanation.decisions) {
+      if (!decision.id.ends_with(".sum")) continue;
+      for (const search::Loser& loser : decision.losers) {
+        ExpectSameAsInterpreter(g, {.mode = mode, .forced = {{decision.id, loser.label}}}, 17);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace l3c::l0::lower
