@@ -31,6 +31,7 @@ constexpr Inapplicable kInapplicable[] = {
     {"--without", Layer::kL0, kDecided},
     {"--rules", Layer::kL0, kDecided},
     {"--evidence", Layer::kL0, kDecided},
+    {"--tune", Layer::kL0, kDecided},
 };
 
 }  // namespace

@@ -392,14 +392,46 @@ std::optional<Compilation::NoBackend> Compilation::MissingBackend() const {
   return std::nullopt;
 }
 
-bool Compilation::LowerPlacement() {
-  Timer timer(timings_, "l1->l0");
+l0::lower::LowerOptions Compilation::PlanOptions() const {
   l0::lower::LowerOptions lowering;
   lowering.search = SearchOptions(options_, rules_);
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
   lowering.memory = options_.memory;
   lowering.cache = TheCache();
+  return lowering;
+}
+
+std::optional<Compilation::Alternative> Compilation::PlanWith(const AlternativeOptions& wanted,
+                                                              std::string& why) {
+  const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(ComputeNode(*l1_));
+  if (costs == nullptr) return std::nullopt;
+  l0::lower::LowerOptions lowering = PlanOptions();
+  lowering.search.forced.insert(wanted.forced.begin(), wanted.forced.end());
+  if (wanted.mode) lowering.search.mode = *wanted.mode;
+  lowering.explain = wanted.losers;
+  if (!wanted.kept) lowering.cache = nullptr;
+  support::Diagnostics unread;
+  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, *costs, lowering, unread);
+  if (result.ok() && !unread.has_errors()) {
+    return Alternative{std::move(result.candidates.front().target), std::move(result.explanation),
+                       result.candidates.front().cost.front()};
+  }
+  if (!result.ok()) search::ReportFailure(*result.failure, {}, unread);
+  why = unread.all().front().message;
+  return std::nullopt;
+}
+
+bool Compilation::Take(Alternative alternative) {
+  predicted_step_ = alternative.step;
+  explanations_.back() = std::move(alternative.explanation);
+  diagnostics_.set_source(nullptr);
+  texts_.pop_back();
+  return EnterLowered(Layer::kL0, l0::PrintPlan(alternative.plan));
+}
+
+bool Compilation::LowerPlacement() {
+  Timer timer(timings_, "l1->l0");
   if (const auto missing = MissingBackend()) {
     diagnostics_.Error(support::Kind::kSafety, missing->span, missing->message)
         .Fix(
@@ -410,7 +442,8 @@ bool Compilation::LowerPlacement() {
   }
   const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(ComputeNode(*l1_));
   if (costs == nullptr) return false;
-  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, *costs, lowering, diagnostics_);
+  search::LoweringResult<l0::Plan> result =
+      l0::lower::Lower(*l1_, *costs, PlanOptions(), diagnostics_);
   explanations_.push_back(std::move(result.explanation));
   for (const std::string& cut : explanations_.back().cuts) {
     std::cerr << options_.file << ": warning: " << cut << "\n";

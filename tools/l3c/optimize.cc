@@ -7,6 +7,7 @@
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/plan_figures.h"
+#include "tools/l3c/tuning.h"
 
 namespace l3c::tools {
 namespace {
@@ -89,6 +90,9 @@ int Optimize(const Options& options) {
   if (unlowered.empty() ? !compilation.LowerTo(Layer::kL0)
                         : !compilation.EveryForcedChoiceExists()) {
     return 1;
+  }
+  if (unlowered.empty()) {
+    if (const int code = TuneIfAsked(compilation, options); code != 0) return code;
   }
   if (options.json) {
     PrintJson(compilation, options, unlowered);

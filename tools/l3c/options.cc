@@ -233,6 +233,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
     command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   };
+  double tune = 0;
+  auto add_tune_option = [&](CLI::App* command) {
+    command
+        ->add_option("--tune", tune,
+                     "Seconds for timing the whole steps of the best plans: the fastest here is "
+                     "taken, if it is faster beyond the noise; goes on where it was interrupted")
+        ->check(Seconds());
+  };
   auto add_execution_options = [&](CLI::App* command) {
     AddExecutionOptions(*command, options.threads, options.io, data_memory);
     command
@@ -257,9 +265,12 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
                      "The same as --explain, one JSON object a line; same bytes for same input");
   optimize->add_flag("--timings", options.timings, "Add the time each part took");
 
+  add_tune_option(optimize);
+
   CLI::App* lower = add_command(Verb::kLower, "lower", "Print the program at a lower layer");
   add_input(lower)->required();
   add_lowering_options(lower);
+  add_tune_option(lower);
   lower->add_option("--to", to, "l2, l1 or l0")
       ->required()
       ->check(CLI::IsMember({"l3", "l2", "l1", "l0"}));
@@ -271,6 +282,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   CLI::App* run = add_command(Verb::kRun, "run", "Lower all the way and train");
   CLI::Option* run_input = add_input(run);
   add_lowering_options(run);
+  add_tune_option(run);
   add_execution_options(run);
   run->add_option("-o,--output", options.output,
                   "Folder for plans, events and checkpoints (default: runs/NAME)")
@@ -299,6 +311,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       add_command(Verb::kBuild, "build", "Make one executable that trains, needing nothing else");
   add_input(build)->required();
   add_lowering_options(build);
+  add_tune_option(build);
   build->add_option("-o,--output", options.output, "The executable to write")
       ->required()
       ->check(Path());
@@ -516,6 +529,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--epochs")) options.epochs = length.epochs;
     if (given("--steps")) options.steps = length.steps;
     if (given("--pick")) options.pick = pick;
+    if (given("--tune")) options.tune = tune;
     if (given("--memory")) options.memory = support::ParseBytes(memory, &unread);
     if (given("--data-memory") && !ParseDataMemory(data_memory, options.data_memory)) {
       return {std::nullopt, 2};
@@ -556,6 +570,13 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   }
   if (options.verb == Verb::kRun && options.file.empty() && options.resume.empty()) {
     std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
+    return {std::nullopt, 2};
+  }
+  if (options.tune && (options.engine == "interpreter" ||
+                       (options.verb == Verb::kLower && options.to != Layer::kL0))) {
+    std::cerr << "error: --tune times compiled plans: "
+              << (options.verb == Verb::kLower ? "with --to l0" : "without --engine interpreter")
+              << "\n";
     return {std::nullopt, 2};
   }
   if (options.verb == Verb::kRun && !options.resume.empty()) {

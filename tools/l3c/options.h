@@ -68,6 +68,7 @@ struct Options {
   std::optional<int64_t> epochs;             // --epochs N
   std::optional<int64_t> steps;              // --steps N
   std::optional<int64_t> pick;               // --pick N
+  std::optional<double> tune;                // --tune SECONDS
   bool synthetic = false;                    // --synthetic
   std::string output;                        // -o PATH
   bool overwrite = false;                    // --overwrite

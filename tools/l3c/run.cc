@@ -12,6 +12,7 @@
 #include "tools/l3c/option_values.h"
 #include "tools/l3c/run_folder.h"
 #include "tools/l3c/training.h"
+#include "tools/l3c/tuning.h"
 
 namespace l3c::tools {
 namespace {
@@ -37,6 +38,7 @@ int RunProgram(const Options& options) {
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
   if (!FitsThisMachine(compilation.plan(), compilation.texts().size() > 2)) return 1;
+  if (const int code = TuneIfAsked(compilation, options); code != 0) return code;
   const std::unique_ptr<runtime::KernelTable> kernels =
       MakeKernels(compilation.plan(), options.engine);
   if (kernels == nullptr) return 1;
