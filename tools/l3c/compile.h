@@ -80,6 +80,7 @@ class Compilation {
   bool LowerPlacement();  // l1 → l0
   // The cost model of a compute node: calibrated where there is evidence of it.
   std::unique_ptr<cost::CpuCostModel> CostsOf(const l1::SystemNode& node);
+  bool KernelFilesAreThere();
   bool FitsMemory();      // --memory on a plan
   bool ApplyOverrides();  // --epochs, --steps, --seed on a file of L1 or L0
   bool EnterLowered(Layer layer, std::string text);
