@@ -21,6 +21,8 @@ CpuMachine MeasuredMachine(CpuMachine machine, const Evidence& evidence) {
   // The clock stays the nominal one: cycles are a unit of time.
   const auto cycles = [&](const char* name) { return figure(name) * machine.clock; };
   machine.fma = 2 * machine.lanes * machine.clock / figure("fma_flops");
+  // Not measured by itself: as many of its instructions a second as multiply-adds.
+  machine.bf16_dot *= machine.fma / 0.5;
   machine.simple = cycles("simple_seconds");
   machine.divide = cycles("divide_seconds");
   machine.square_root = cycles("square_root_seconds");

@@ -13,6 +13,8 @@ using nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "l3c evidence";
 constexpr int64_t kMaxExtent = int64_t{1} << 30;
+// A probe does at least an operation for each point of its extents.
+constexpr double kMaxOperationsPerSecond = 1e15;
 constexpr double kMaxSeconds = 1000;  // of a point
 
 absl::Status Refuse(const std::string& why) { return absl::InvalidArgumentError(why); }
@@ -44,6 +46,9 @@ absl::StatusOr<Evidence> Read(const json& file, std::string_view fingerprint) {
                   std::to_string(Evidence::kVersion));
   }
   evidence.revision = file.at("revision").get<int64_t>();
+  if (evidence.revision < 1) {
+    return Refuse("its revision is absurd: " + file.at("revision").dump());
+  }
   const json& target = file.at("target");
   evidence.target = {target.at("cpu").get<std::string>(),  target.at("features").get<std::string>(),
                      target.at("cores").get<int64_t>(),    target.at("lanes").get<int>(),
@@ -67,7 +72,12 @@ absl::StatusOr<Evidence> Read(const json& file, std::string_view fingerprint) {
     point.probe = from.at("probe").get<std::string>();
     point.extents = from.at("extents").get<std::array<int64_t, 3>>();
     bool sound = ReadMeasurement(from.at("seconds"), 1e-10, kMaxSeconds, point.seconds);
-    for (int64_t extent : point.extents) sound = sound && extent >= 1 && extent <= kMaxExtent;
+    double operations = 1;
+    for (int64_t extent : point.extents) {
+      sound = sound && extent >= 1 && extent <= kMaxExtent;
+      operations *= static_cast<double>(extent);
+    }
+    sound = sound && operations / point.seconds.value <= kMaxOperationsPerSecond;
     if (!sound) return Refuse("a point is absurd: " + from.dump());
     evidence.points.push_back(std::move(point));
   }

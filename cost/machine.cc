@@ -24,6 +24,11 @@ CpuMachine MachineOf(const l1::SystemNode& node) {
     machine.registers = 16;
     machine.name = has("avx2") ? "x86-64-v3" : "x86-64-v2";
   }
+  if (!has("avx512bf16") && !node.features.empty()) {
+    // Op by op (backends/llvm/emit_bf16.h): four halves, two multiply-adds, and denormals at each.
+    machine.bf16_dot = 12;
+    machine.bf16_pair = 8;
+  }
   return machine;
 }
 
@@ -35,6 +40,8 @@ std::string CpuCostModel::figures() const {
                             static_cast<double>(m.registers),
                             m.clock,
                             m.fma,
+                            m.bf16_dot,
+                            m.bf16_pair,
                             m.simple,
                             m.divide,
                             m.square_root,
@@ -120,6 +127,9 @@ double CpuCostModel::ComputeSeconds(const ComputeWork& work) const {
     case Op::kSin:
       cycles = machine_.sine;
       break;
+    case Op::kBf16Pair:
+      cycles = machine_.bf16_pair;
+      break;
     case Op::kRandom:  // ten rounds of two products, on lanes of twice the width
       cycles = machine_.simple * 100;
       break;
@@ -162,13 +172,14 @@ double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule&
                                ? machine_.lanes
                                : 1);
   // A multiply-add waits for its accumulator, and for its operands from the first level.
-  double fma = std::max(machine_.fma, schedule.loads_per_fma * machine_.vector_load);
-  if (work.multiply_adds > 0) {
-    const double chains = std::max(1, schedule.accumulators);
-    fma = std::max(fma, machine_.fma_latency / chains);
-  }
-  double cycles = work.multiply_adds * fma + work.simple_flops * machine_.simple +
-                  work.divides * machine_.divide + work.transcendentals * machine_.exp2;
+  const double loads = schedule.loads_per_fma * machine_.vector_load;
+  const double chains = std::max(1, schedule.accumulators);
+  const double least = std::max(loads, machine_.fma_latency / chains);
+  const double fma = work.multiply_adds > 0 ? std::max(machine_.fma, least) : 0;
+  const double dot = work.bf16_dots > 0 ? std::max(machine_.bf16_dot, least) : 0;
+  double cycles = work.multiply_adds * fma + work.bf16_dots * dot +
+                  work.simple_flops * machine_.simple + work.divides * machine_.divide +
+                  work.transcendentals * machine_.exp2;
   cycles /= std::max(1.0, lanes);
   cycles += machine_.lane_fold * LaneFolds(kernel, schedule);
   const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));

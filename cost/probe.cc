@@ -165,7 +165,7 @@ std::optional<Likeness> ProbeLike(const l0::Kernel& kernel) {
       return false;
     };
     Likeness like;
-    const bool product = operand.op == l0::UOp::kMul &&
+    const bool product = l0::IsProduct(operand) &&
                          kernel.uops[operand.src[0]].op == l0::UOp::kLoad &&
                          kernel.uops[operand.src[1]].op == l0::UOp::kLoad;
     if (product) {

@@ -70,6 +70,21 @@ bool LeaveOutRule(const RuleFile& file, std::string_view rule) {
 
 }  // namespace
 
+std::vector<std::string> RuleNames(const RuleFile& file) {
+  constexpr std::string_view kName = ":name \"";
+  std::vector<std::string> names;
+  for (size_t at = 0; at < file.text.size(); ++at) {
+    if (file.text[at] == ';') {
+      at = std::min(file.text.find('\n', at), file.text.size());
+    } else if (file.text.substr(at).starts_with(kName)) {
+      const size_t begin = at + kName.size();
+      at = std::min(file.text.find('"', begin), file.text.size());
+      names.emplace_back(file.text.substr(begin, at - begin));
+    }
+  }
+  return names;
+}
+
 bool LeaveOut(std::string_view name) {
   // Once is enough, of a file and of its rules.
   const size_t slash = name.find('/');

@@ -5,7 +5,9 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace l3c::rewrites {
 
@@ -17,6 +19,8 @@ struct RuleFile {
 
 std::span<const RuleFile> All();              // by name, ascending
 const RuleFile* Find(std::string_view name);  // nullptr: no such file, or it was left out
+// The names that its rules have, in their order.
+std::vector<std::string> RuleNames(const RuleFile& file);
 // For ablations: from now on Find has no such file, or, of "fusion/hoist", the file without that
 // rule. To be called before anything is lowered, from one thread. False when there is none of the
 // name.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/llvm/emit_bf16.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -458,6 +459,17 @@ class KernelEmitter {
     return b_.CreateFMul(uniform, llvm::ConstantFP::get(TypeOf(dst), 1.0 / 16777216.0));
   }
 
+  llvm::Value* Custom(const LinearOp& op, llvm::Value* x, llvm::Value* y) {
+    switch (DTypeOf(op.a)) {
+      case DType::kF32:
+        return EmitBf16Pair(b_, x, y, target_);
+      case DType::kU32:
+        return EmitBf16Dot(b_, llvm::Constant::getNullValue(TypeOf(op.dst)), x, y, target_);
+      default:
+        return Philox(op.dst, x, y);
+    }
+  }
+
   llvm::Value* FoldLanes(const LinearOp& op) {
     llvm::Value* value = Get(op.a);
     for (unsigned lanes = LanesOf(op.a); lanes > 1; lanes /= 2) {
@@ -550,6 +562,7 @@ class KernelEmitter {
         llvm::Value* x = a();
         llvm::Value* y = b();
         llvm::Value* z = Get(op.c);
+        if (!IsFloat(op.a)) return Set(op.dst, EmitBf16Dot(b_, z, x, y, target_));
         if (!target_.has_fma) return Set(op.dst, b_.CreateFAdd(b_.CreateFMul(x, y), z));
         return Set(op.dst, b_.CreateIntrinsic(llvm::Intrinsic::fma, {x->getType()}, {x, y, z}));
       }
@@ -576,7 +589,7 @@ class KernelEmitter {
       case UOp::kGep:
         return Set(op.dst, Column(op));
       case UOp::kCustom:
-        return Set(op.dst, Philox(op.dst, a(), b()));
+        return Set(op.dst, Custom(op, a(), b()));
       case UOp::kBarrier:  // one thread runs a block
       case UOp::kWmma:
         return;  // the lineariser makes none of these

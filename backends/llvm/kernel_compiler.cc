@@ -54,6 +54,7 @@ Target DescribeTarget(const std::string& features) {
   target.vector_registers = avx512 ? 32 : 16;
   target.transcendental.has_fma = has("fma");
   target.transcendental.has_scalef = avx512;
+  target.transcendental.has_bf16 = avx512 && has("avx512bf16");
   return target;
 }
 

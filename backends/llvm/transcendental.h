@@ -23,10 +23,11 @@ class Value;
 namespace l3c::llvm_backend {
 
 // `has_fma`: multiply-adds are one instruction. `has_scalef`: AVX-512's scaling by a power of two,
-// used for 16 lanes; its result is the same.
+// used for 16 lanes; its result is the same. `has_bf16`: AVX-512 BF16 (emit_bf16.h).
 struct TranscendentalTarget {
   bool has_fma = true;
   bool has_scalef = false;
+  bool has_bf16 = false;
 };
 
 llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x,

@@ -6,10 +6,10 @@ import statistics
 
 import workloads
 
-SYSTEMS = ("l3c", "torch", "torch.compile", "jax", "tinygrad")
-TITLES = {"l3c": "l3c", "torch": "torch eager", "torch.compile": "torch.compile", "jax": "JAX jit",
+SYSTEMS = ("l3c", "l3c fast", "torch", "torch.compile", "jax", "tinygrad")
+TITLES = {"l3c": "l3c", "l3c fast": "l3c fast", "torch": "torch eager", "torch.compile": "torch.compile", "jax": "JAX jit",
           "tinygrad": "tinygrad"}
-COLOURS = {"l3c": "#d62728", "torch": "#ff9e1b", "torch.compile": "#8c564b", "jax": "#1f77b4",
+COLOURS = {"l3c": "#d62728", "l3c fast": "#9467bd", "torch": "#ff9e1b", "torch.compile": "#8c564b", "jax": "#1f77b4",
            "tinygrad": "#7f7f7f"}
 MEASURES = (("step_ms", "step time, ms"), ("first_step_s", "first step, s"),
             ("peak_rss_bytes", "peak memory, MB"))
@@ -38,9 +38,9 @@ def cell(row, key):
 
 
 def ratio(systems, key):
-    """The best peer's figure over l3c's: above 1 l3c is ahead. None where one has none."""
+    """The best peer's figure over l3c's in f32: above 1 l3c is ahead. None where one has none."""
     ours = systems.get("l3c", {}).get(key)
-    peers = [row[key] for name, row in systems.items() if name != "l3c" and key in row]
+    peers = [row[key] for name, row in systems.items() if not name.startswith("l3c") and key in row]
     return min(peers) / ours if ours and peers else None
 
 

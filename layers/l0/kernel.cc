@@ -22,6 +22,15 @@ double ElementsOf(const Param& param) {
 
 }  // namespace
 
+bool IsIntrinsic(std::string_view custom) {
+  return custom == kPhilox || custom == kBf16Pair || custom == kBf16Dot;
+}
+
+bool IsProduct(const Uop& uop) {
+  if (uop.op == UOp::kCustom) return uop.custom == kBf16Dot;
+  return uop.op == UOp::kMul && tensor::IsFloat(uop.dtype);
+}
+
 int64_t NumBlocks(const Kernel& kernel) {
   int64_t blocks = 1;
   for (const Axis& axis : kernel.axes) {
@@ -41,8 +50,7 @@ KernelWork CountWork(const Kernel& kernel) {
   }
   // A product that only a sum reads costs nothing beside that sum's multiply-add.
   const auto fuses = [&](UopId product) {
-    const Uop& uop = kernel.uops[product];
-    return uop.op == UOp::kMul && tensor::IsFloat(uop.dtype) && uses[product] == 1;
+    return IsProduct(kernel.uops[product]) && uses[product] == 1;
   };
 
   std::map<uint32_t, double> read;
@@ -72,14 +80,16 @@ KernelWork CountWork(const Kernel& kernel) {
           points = PointsOf(kernel, free[id] | bound);
         }
         bool multiply_add = false;
+        bool pairs = false;
         if (uop.op == UOp::kAdd || uop.fold == Fold::kAdd) {
           for (UopId operand : uop.src) {
             if (multiply_add || !fuses(operand)) continue;
             multiply_add = true;
-            work.simple_flops -= PointsOf(kernel, free[operand]);
+            pairs = kernel.uops[operand].op == UOp::kCustom;
+            (pairs ? work.bf16_dots : work.simple_flops) -= PointsOf(kernel, free[operand]);
           }
         }
-        (multiply_add ? work.multiply_adds : work.simple_flops) += points;
+        (pairs ? work.bf16_dots : multiply_add ? work.multiply_adds : work.simple_flops) += points;
         break;
       }
       case UOp::kReciprocal:
@@ -93,7 +103,12 @@ KernelWork CountWork(const Kernel& kernel) {
         work.transcendentals += points;
         break;
       case UOp::kCustom:
-        work.simple_flops += 100 * points;  // ten rounds of two products, a few times wasted
+        if (uop.custom == kBf16Dot) {
+          work.bf16_dots += points;
+        } else {
+          // Ten rounds of two products, a few times wasted; two roundings and a shift.
+          work.simple_flops += (uop.custom == kPhilox ? 100 : 6) * points;
+        }
         break;
       case UOp::kMul:
       case UOp::kNeg:

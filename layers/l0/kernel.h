@@ -2,8 +2,8 @@
 //
 // Meaning (what the interpreter does, and what every schedule must preserve): each STORE runs once
 // for every point of the axes that occur free in its index or value; a REDUCE binds its reduce axes
-// and folds its operand over them. Where the axes say so, the work is cut into grid blocks, register
-// tiles and vector lanes; that changes the order of a reduction and nothing else.
+// and folds its operand over them. Where the axes say so, the work is cut into grid blocks,
+// register tiles and vector lanes; that changes the order of a reduction and nothing else.
 //
 // Example, y = x·w with bias:
 //   kernel linear(x: in f32 [128, 784], w: in f32 [784, 256], b: in f32 [256],
@@ -39,13 +39,36 @@ using UopId = uint32_t;
 // The specification's op set. A kernel's DAG uses the value ops, RANGE (an axis as an i64 value),
 // LOAD, STORE and REDUCE; linearisation introduces the rest (loops, lanes, MULACC).
 enum class UOp : uint8_t {
-  kLoad, kStore, kIndex,
-  kAdd, kMul, kMulAcc, kNeg, kReciprocal, kMax, kMod,
-  kCmpLt, kCmpNe, kWhere,
-  kExp2, kLog2, kSin, kSqrt,
-  kRange, kEnd, kIf, kEndIf, kBarrier,
-  kConst, kCast, kBitcast, kVectorize, kGep,
-  kWmma, kReduce, kCustom,
+  kLoad,
+  kStore,
+  kIndex,
+  kAdd,
+  kMul,
+  kMulAcc,
+  kNeg,
+  kReciprocal,
+  kMax,
+  kMod,
+  kCmpLt,
+  kCmpNe,
+  kWhere,
+  kExp2,
+  kLog2,
+  kSin,
+  kSqrt,
+  kRange,
+  kEnd,
+  kIf,
+  kEndIf,
+  kBarrier,
+  kConst,
+  kCast,
+  kBitcast,
+  kVectorize,
+  kGep,
+  kWmma,
+  kReduce,
+  kCustom,
 };
 
 enum class AxisKind : uint8_t {
@@ -91,20 +114,29 @@ struct Uop {
   // gather. Outside [0, dynamic_extent) a load reads zero and a store is skipped.
   int64_t dynamic_stride = 0;
   int64_t dynamic_extent = 0;
-  std::vector<Guard> guards;    // load, store
-  bool accumulate = false;      // store: += in the order of the loop axes (scatter-add)
-  double number = 0;            // const of a float type
-  int64_t integer = 0;          // const of an integer type
-  AxisId axis = 0;              // range
-  Fold fold = Fold::kAdd;       // reduce
-  std::vector<AxisId> axes;     // reduce
-  std::string custom;           // custom: which intrinsic, see kPhilox
+  std::vector<Guard> guards;  // load, store
+  bool accumulate = false;    // store: += in the order of the loop axes (scatter-add)
+  double number = 0;          // const of a float type
+  int64_t integer = 0;        // const of an integer type
+  AxisId axis = 0;            // range
+  Fold fold = Fold::kAdd;     // reduce
+  std::vector<AxisId> axes;   // reduce
+  std::string custom;         // custom: which intrinsic, see kPhilox
   support::Span span;
 };
 
-// CUSTOM(key : u64, index : i64) : f32, printed `philox %key, %index`: element `index` of the random
-// numbers of `key`, uniform in [0, 1) (layers/tensor/philox.h).
+// CUSTOM(key : u64, index : i64) : f32, printed `philox %key, %index`: element `index` of the
+// random numbers of `key`, uniform in [0, 1) (layers/tensor/philox.h).
 inline constexpr std::string_view kPhilox = "philox";
+// CUSTOM(a : f32, b : f32) : u32, printed `bf16_pair %a, %b`: both rounded to bfloat16, a in the
+// low half. CUSTOM(a : u32, b : u32) : f32, `bf16_dot %a, %b`: the sum of the two products of the
+// pairs; a sum of them is made by two fused multiply-adds a term (layers/tensor/bf16.h).
+inline constexpr std::string_view kBf16Pair = "bf16_pair";
+inline constexpr std::string_view kBf16Dot = "bf16_dot";
+bool IsIntrinsic(std::string_view custom);  // one of the three
+
+// What a sum over it takes in one multiply-add: a float product, or bf16_dot.
+bool IsProduct(const Uop& uop);
 
 enum class Access : uint8_t { kIn, kOut, kInOut };
 
@@ -118,8 +150,8 @@ struct Param {
 struct Kernel {
   std::string name;  // unique in the plan
   std::vector<Param> params;
-  std::vector<Axis> axes;   // outermost first; grid axes before loop axes
-  std::vector<Uop> uops;    // operands before users; stores are the roots
+  std::vector<Axis> axes;           // outermost first; grid axes before loop axes
+  std::vector<Uop> uops;            // operands before users; stores are the roots
   std::vector<std::string> origin;  // lineage: the tensor values it computes, for --explain
   support::Span span;
 };
@@ -129,11 +161,12 @@ int64_t NumBlocks(const Kernel& kernel);
 
 // What the body does once over all its iterations, before caches: the cost model's raw input.
 struct KernelWork {
-  double multiply_adds = 0;   // fused pairs
-  double simple_flops = 0;    // add, mul, max, compare, select, …
-  double divides = 0;         // reciprocal, sqrt
-  double transcendentals = 0; // exp2, log2, sin
-  double bytes_read = 0;      // distinct bytes of each parameter, once
+  double multiply_adds = 0;    // fused pairs
+  double bf16_dots = 0;        // of two products each
+  double simple_flops = 0;     // add, mul, max, compare, select, …
+  double divides = 0;          // reciprocal, sqrt
+  double transcendentals = 0;  // exp2, log2, sin
+  double bytes_read = 0;       // distinct bytes of each parameter, once
   double bytes_written = 0;
 };
 KernelWork CountWork(const Kernel& kernel);

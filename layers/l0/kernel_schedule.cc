@@ -378,7 +378,7 @@ class Scheduler {
       const Uop& reduce = kernel_.uops[id];
       if (reduce.op != UOp::kReduce || reduce.fold != Fold::kAdd) continue;
       const Uop& product = kernel_.uops[reduce.src[0]];
-      if (product.op != UOp::kMul || !tensor::IsFloat(product.dtype)) continue;
+      if (!IsProduct(product)) continue;
       Contraction c;
       c.reduce = id;
       c.bound = SetOf(reduce.axes);

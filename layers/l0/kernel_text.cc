@@ -521,10 +521,10 @@ class KernelParser {
     if (!name) return false;
     if (name->text == "reduce_add") return ParseReduce(uop, Fold::kAdd);
     if (name->text == "reduce_max") return ParseReduce(uop, Fold::kMax);
-    if (name->text == kPhilox) {
+    if (IsIntrinsic(name->text)) {
       uop.op = UOp::kCustom;
-      uop.custom = std::string(kPhilox);
-      uop.dtype = DType::kF32;
+      uop.custom = name->text;
+      uop.dtype = uop.custom == kBf16Pair ? DType::kU32 : DType::kF32;
       return ParseOperands(uop, 2);
     }
     const auto found = std::find(kUopNames.begin(), kUopNames.end(), name->text);
@@ -552,9 +552,16 @@ class KernelParser {
     }
     const int arity = PlainArity(uop.op);
     if (arity < 0) {
-      std::vector<std::string> names = {
-          "load",    "const",      "range",      "cast",
-          "bitcast", "reduce_add", "reduce_max", std::string(kPhilox)};
+      std::vector<std::string> names = {"load",
+                                        "const",
+                                        "range",
+                                        "cast",
+                                        "bitcast",
+                                        "reduce_add",
+                                        "reduce_max",
+                                        std::string(kPhilox),
+                                        std::string(kBf16Pair),
+                                        std::string(kBf16Dot)};
       for (size_t i = 0; i < kUopNames.size(); ++i) {
         if (PlainArity(static_cast<UOp>(i)) > 0) names.emplace_back(kUopNames[i]);
       }
@@ -573,7 +580,7 @@ class KernelParser {
   std::map<std::string, AxisId> axes_;
   std::vector<UopId> values_;  // by printed number
   bool misnumbered_ = false;
-  std::optional<UopId> row_;   // of the index parsed last
+  std::optional<UopId> row_;  // of the index parsed last
   bool failed_ = false;
 };
 

@@ -31,9 +31,10 @@ size_t BytesOf(const Param& param) {
   return static_cast<size_t>(tensor::NumElements(param.shape)) * tensor::SizeOf(param.dtype);
 }
 
-void FillRandom(const Param& param, std::mt19937_64& random, std::byte* to) {
-  const size_t size = tensor::SizeOf(param.dtype);
-  for (size_t at = 0; at < BytesOf(param); at += size) {
+void FillRandom(const Param& param, std::mt19937_64& random, std::byte* to, size_t period) {
+  const size_t size = tensor::SizeOf(param.dtype), bytes = BytesOf(param);
+  const size_t fresh = std::min(bytes / size, period) * size;
+  for (size_t at = 0; at < fresh; at += size) {
     // 53 bits are the same everywhere; the library's normal distribution need not be.
     const double real = static_cast<double>(random() >> 11) * 0x1p-51 - 2;
     const auto single = static_cast<float>(real);
@@ -42,6 +43,9 @@ void FillRandom(const Param& param, std::mt19937_64& random, std::byte* to) {
                        : param.dtype == DType::kF64 ? static_cast<const void*>(&real)
                                                     : &whole;
     std::memcpy(to + at, from, size);
+  }
+  for (size_t at = fresh; at < bytes; at += fresh) {
+    std::memcpy(to + at, to, std::min(fresh, bytes - at));
   }
 }
 

@@ -211,7 +211,7 @@ class Verifier {
         arity = 3;
         break;
       case UOp::kCustom:
-        if (uop.custom != kPhilox) return fail("'" + uop.custom + "' is not supported");
+        if (!IsIntrinsic(uop.custom)) return fail("'" + uop.custom + "' is not supported");
         arity = 2;
         break;
       case UOp::kWmma:
@@ -312,9 +312,17 @@ class Verifier {
           result(TypeOf(uop.src[0]));
           break;
         case UOp::kCustom:
-          Require(id, TypeOf(uop.src[0]) == DType::kU64, "the key is not u64");
-          Require(id, TypeOf(uop.src[1]) == DType::kI64, "the index is not i64");
-          result(DType::kF32);
+          if (uop.custom == kPhilox) {
+            Require(id, TypeOf(uop.src[0]) == DType::kU64, "the key is not u64");
+            Require(id, TypeOf(uop.src[1]) == DType::kI64, "the index is not i64");
+            result(DType::kF32);
+          } else {
+            const bool pair = uop.custom == kBf16Pair;
+            const DType operand = pair ? DType::kF32 : DType::kU32;
+            same(0, 1);
+            Require(id, TypeOf(uop.src[0]) == operand, pair ? "defined on f32" : "defined on u32");
+            result(pair ? DType::kU32 : DType::kF32);
+          }
           break;
         default:
           break;

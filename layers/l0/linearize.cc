@@ -27,7 +27,7 @@ Linearizer::Linearizer(const Kernel& kernel, const LinearizeOptions& options)
 
 absl::StatusOr<LinearKernel> Linearizer::Run() {
   for (const Uop& uop : kernel_.uops) {
-    if (uop.op == UOp::kWmma || (uop.op == UOp::kCustom && uop.custom != kPhilox)) {
+    if (uop.op == UOp::kWmma || (uop.op == UOp::kCustom && !IsIntrinsic(uop.custom))) {
       return absl::UnimplementedError(absl::StrCat("kernel ", kernel_.name, ": ",
                                                    uop.op == UOp::kWmma ? "WMMA" : "CUSTOM",
                                                    " is not supported by this backend"));

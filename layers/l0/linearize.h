@@ -85,8 +85,10 @@ struct LinearOp {
   //   store                    the same, of value b
   //   add mul max mod cmplt cmpne  a, b
   //   neg reciprocal exp2 log2 sin sqrt cast bitcast  a
-  //   mulacc                   a * b + c, rounded once
-  //   custom                   philox: element b (i64) of the random numbers of key a (u64)
+  //   mulacc                   a * b + c, rounded once; of a and b u32: bf16_dot, added to c
+  //   custom                   by the dtype of a. u64: philox, element b (i64) of the random
+  //   numbers
+  //                            of key a. f32: bf16_pair. u32: bf16_dot
   //   where                    a ? b : c; without a: lanes below `active` ? b : c
   //   vectorize                the scalar a in every lane
   //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
@@ -123,7 +125,8 @@ struct LinearizeOptions {
 };
 
 // Expects a kernel that VerifyKernel accepts. ResourceExhausted when the schedule unrolls to more
-// than kMaxLinearOps; Unimplemented for WMMA and for CUSTOM but philox.
+// than kMaxLinearOps; Unimplemented for WMMA and for CUSTOM that
+// kernel.h does not name.
 inline constexpr size_t kMaxLinearOps = 1 << 17;
 absl::StatusOr<LinearKernel> Linearize(const Kernel& kernel, const LinearizeOptions& options = {});
 

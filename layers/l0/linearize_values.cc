@@ -150,8 +150,7 @@ Reg Linearizer::Splat(Reg reg, int64_t lanes) {
 
 bool Linearizer::Fuses(UopId product) const {
   const Uop& uop = kernel_.uops[product];
-  return options_.contract && uop.op == UOp::kMul && tensor::IsFloat(uop.dtype) &&
-         uses_[product] == 1 && IsTop(product);
+  return options_.contract && IsProduct(uop) && uses_[product] == 1 && IsTop(product);
 }
 
 std::optional<size_t> Linearizer::FusedOperand(const Uop& uop) const {

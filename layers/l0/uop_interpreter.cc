@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "layers/l0/kernel_axes.h"
+#include "layers/tensor/bf16.h"
 #include "layers/tensor/philox.h"
 
 namespace l3c::l0 {
@@ -523,7 +524,20 @@ class Interpreter {
         return Each(out, [&](size_t l) { return at(0, l).i != 0 ? at(1, l) : at(2, l); });
       case UOp::kCast:
         return Each(out, [&](size_t l) { return Cast(at(0, l), from, dtype); });
-      case UOp::kCustom:  // philox
+      case UOp::kCustom:
+        if (uop.custom == kBf16Pair) {
+          return Each(out, [&](size_t l) {
+            return Number{.i = tensor::Bf16Pair(static_cast<float>(at(0, l).f),
+                                                static_cast<float>(at(1, l).f))};
+          });
+        }
+        if (uop.custom == kBf16Dot) {
+          return Each(out, [&](size_t l) {
+            return Number{.f = Round(tensor::Bf16Product(static_cast<uint32_t>(at(0, l).i),
+                                                         static_cast<uint32_t>(at(1, l).i)),
+                                     dtype)};
+          });
+        }
         return Each(out, [&](size_t l) {
           return Number{.f = tensor::UniformAt(static_cast<uint64_t>(at(0, l).i),
                                                static_cast<uint64_t>(at(1, l).i))};

@@ -151,6 +151,8 @@ class InstanceBuilder {
     if (it == side_.patterns_.end()) return std::nullopt;
     const LeftSide::Pattern& pattern = it->second[0];
     const TermForm& form = l0::lower::FormOf(pattern.op);
+    if (pattern.op == Op::kBf16Pair) return DType::kU32;
+    if (pattern.op == Op::kBf16Matmul) return DType::kF32;
     if (pattern.op == Op::kCmpLt || pattern.op == Op::kCmpNe || pattern.op == Op::kWhere ||
         pattern.op == Op::kRandom ||
         (form.tail != TermTail::kNone && form.tail != TermTail::kInts)) {
@@ -189,7 +191,8 @@ class InstanceBuilder {
       // One operand of an elementwise op says what all are.
       if (operand && form.tail == TermTail::kNone && pattern.op != Op::kMatmul &&
           pattern.op != Op::kWhere && pattern.op != Op::kCmpLt && pattern.op != Op::kCmpNe &&
-          pattern.op != Op::kGather && pattern.op != Op::kRandom) {
+          pattern.op != Op::kGather && pattern.op != Op::kRandom && pattern.op != Op::kBf16Matmul) {
+        if (pattern.op == Op::kBf16Pair) return TensorType{DType::kU32, operand->shape};
         return operand;
       }
       if (!operand) return std::nullopt;
@@ -214,6 +217,8 @@ class InstanceBuilder {
     } else if (const auto it = side_.patterns_.find(slot); it != side_.patterns_.end()) {
       const LeftSide::Pattern& pattern = it->second[0];
       if (pattern.op == Op::kCmpLt || pattern.op == Op::kCmpNe) return DType::kBool;
+      if (pattern.op == Op::kBf16Pair) return DType::kU32;
+      if (pattern.op == Op::kBf16Matmul) return DType::kF32;
       const TermTail tail = l0::lower::FormOf(pattern.op).tail;
       if (tail == TermTail::kDType || tail == TermTail::kNumber) {
         name = KnownText(pattern.atom->columns[1]);
@@ -436,7 +441,11 @@ class InstanceBuilder {
         wanted = {reduced ? *reduced : TensorType{type.dtype, operand}};
         return true;
       }
-      case Op::kMatmul: {
+      case Op::kBf16Pair:
+        wanted = {{DType::kF32, shape}, {DType::kF32, shape}};
+        return type.dtype == DType::kU32;
+      case Op::kMatmul:
+      case Op::kBf16Matmul: {
         if (rank < 2) return false;
         int64_t k = Pick(choices_, kExtents);
         const auto known_left = KnownType(columns[0].bits);
@@ -450,7 +459,8 @@ class InstanceBuilder {
         Shape right = shape;
         left.back() = k;
         right[static_cast<size_t>(rank) - 2] = k;
-        wanted = {{type.dtype, left}, {type.dtype, right}};
+        const DType factors = pattern.op == Op::kBf16Matmul ? DType::kU32 : type.dtype;
+        wanted = {{factors, left}, {factors, right}};
         return true;
       }
       case Op::kReshape: {
@@ -728,12 +738,15 @@ uint64_t Mixed(uint64_t x) {
 }
 
 double Float(uint64_t choice, ValueRange range, DType dtype) {
-  const uint64_t known = range == ValueRange::kFinite    ? kFiniteFloats
+  const bool finite = range == ValueRange::kFinite || range == ValueRange::kShort;
+  const uint64_t known = finite                          ? kFiniteFloats
                          : range == ValueRange::kSpecial ? kSpecialFloats
                                                          : kAllFloats;
   if (choice < kAllFloats) return kFloats[choice < known ? choice : 1];
   const uint64_t bits = Mixed(choice);
-  const double mantissa = 1 + std::ldexp(static_cast<double>(bits >> 12), -52);
+  const double mantissa = range == ValueRange::kShort
+                              ? 1 + std::ldexp(static_cast<double>(bits >> 57), -7)
+                              : 1 + std::ldexp(static_cast<double>(bits >> 12), -52);
   const int exponent = static_cast<int>(bits % 9) - 4;
   const double value = std::ldexp((bits >> 9) % 2 == 0 ? mantissa : -mantissa, exponent);
   return tensor::RoundToDType(value, dtype);

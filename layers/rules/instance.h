@@ -48,6 +48,7 @@ class LeftSide {
 };
 
 enum class ValueRange : uint8_t {
+  kShort,    // of 8 significant bits, as bfloat16 has: rounding to it leaves them as they are
   kFinite,   // ordinary numbers, zeros of both signs
   kSpecial,  // NaN and infinities as well
   kExtreme,  // and the largest, the smallest, and those that swallow others in a sum

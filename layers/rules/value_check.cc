@@ -114,6 +114,10 @@ ValueCheck::ValueCheck(const RuleFile& file, const RuleInfo& info) : graph_(NewG
   under_test_ = AddRuleset(graph_, "rule-under-test");
   facts_ = AddRuleset(graph_, "facts-of-other-rules");
   facts_only_ = !Unites(graph_, graph_.rule(info.id));
+  for (const Action& action : graph_.rule(info.id).actions) {
+    const bool adds = action.kind == Action::Kind::kAdd || action.kind == Action::Kind::kAddAs;
+    rounds_ |= adds && graph_.function(action.function).name == "Bf16Pair";
+  }
   for (const RuleInfo& other : file.rules) {
     if (other.id == info.id || Unites(graph_, graph_.rule(other.id))) continue;
     egraph::Rule copy = graph_.rule(other.id);
@@ -132,7 +136,10 @@ ValueCheck::Outcome ValueCheck::Try(Choices& shapes, Choices& values, egraph::Nu
   if (!program) return Outcome::kNoInstance;
   const ValueRange range = judged == egraph::Numerics::kExact     ? ValueRange::kExtreme
                            : judged == egraph::Numerics::kReassoc ? ValueRange::kSpecial
-                                                                  : ValueRange::kFinite;
+                           // What is compared is the rest of the rule: how near rounding stays is
+                           // the op's (layers/tensor/bf16.h), and terms that cancel show all of it.
+                           : rounds_ ? ValueRange::kShort
+                                     : ValueRange::kFinite;
   const std::vector<Array> inputs = DrawValues(*program, range, values);
   graph_.Push();
   const std::vector<egraph::Value> classes =

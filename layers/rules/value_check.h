@@ -58,6 +58,7 @@ class ValueCheck {
   egraph::RuleId rule_;
   egraph::RulesetId under_test_, facts_;
   bool facts_only_ = false;
+  bool rounds_ = false;  // to bfloat16
   std::optional<LeftSide> left_;
 };
 

@@ -51,7 +51,7 @@ std::vector<NodeId> Reverse::Run(NodeId loss, std::span<const NodeId> wrt) {
   for (NodeId id : wrt) depends_[id] = true;
   for (NodeId id = 0; id < forward_size; ++id) {
     const Node& node = graph_.node(id);
-    if (!IsFloat(node.dtype) || node.op == Op::kBitcast) continue;
+    if (!IsFloat(node.dtype) || node.op == Op::kBitcast || node.op == Op::kBf16Matmul) continue;
     for (NodeId input : node.inputs) {
       if (depends_[input]) depends_[id] = true;
     }

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "layers/tensor/bf16.h"
 #include "layers/tensor/philox.h"
 #include "layers/tensor/shape_rules.h"
 
@@ -149,6 +150,8 @@ class Interpreter {
   Array Where(const Node& node);
   Array ReduceOp(const Node& node);
   Array Matmul(const Node& node);
+  Array Bf16Matmul(const Node& node);
+  Array Bf16Pairs(const Node& node);
   Array Movement(const Node& node);
   Array Pad(const Node& node);
   Array Gather(const Node& node);
@@ -245,6 +248,10 @@ Array Interpreter::Compute(const Node& node) {
       return ReduceOp(node);
     case Op::kMatmul:
       return Matmul(node);
+    case Op::kBf16Pair:
+      return Bf16Pairs(node);
+    case Op::kBf16Matmul:
+      return Bf16Matmul(node);
     case Op::kPad:
       return Pad(node);
     case Op::kGather:
@@ -445,6 +452,39 @@ Array Interpreter::Matmul(const Node& node) {
     for (int64_t inner = 0; inner < k; ++inner, right += n) {
       const double factor = left[inner];
       for (int64_t column = 0; column < n; ++column) to[column] += factor * right[column];
+    }
+  }
+  RoundAll(out);
+  return out;
+}
+
+Array Interpreter::Bf16Pairs(const Node& node) {
+  const Array& low = In(node, 0);
+  const Array& high = In(node, 1);
+  Array out = Array::Zeros(node.dtype, node.shape);
+  for (size_t i = 0; i < out.ints.size(); ++i) {
+    out.ints[i] = Bf16Pair(static_cast<float>(low.floats[i]), static_cast<float>(high.floats[i]));
+  }
+  return out;
+}
+
+Array Interpreter::Bf16Matmul(const Node& node) {
+  const Array& a = In(node, 0);
+  const Array& b = In(node, 1);
+  const size_t rank = node.shape.size();
+  const int64_t m = node.shape[rank - 2];
+  const int64_t n = node.shape[rank - 1];
+  const int64_t k = a.shape[rank - 1];
+  const int64_t batch = NumElements(Shape(node.shape.begin(), node.shape.end() - 2));
+  Array out = Array::Zeros(node.dtype, node.shape);
+  for (int64_t row = 0; row < batch * m; ++row) {
+    const int64_t* left = a.ints.data() + row * k;
+    const int64_t* right = b.ints.data() + (row / m) * k * n;
+    for (int64_t inner = 0; inner < k; ++inner, right += n) {
+      for (int64_t column = 0; column < n; ++column) {
+        out.floats[static_cast<size_t>(row * n + column)] +=
+            Bf16Product(static_cast<uint32_t>(left[inner]), static_cast<uint32_t>(right[column]));
+      }
     }
   }
   RoundAll(out);

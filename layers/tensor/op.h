@@ -45,14 +45,17 @@ enum class Op : uint16_t {
   kCmpLt,
   kCmpNe,
   kWhere,
-  kCast,     // attr.dtype
-  kBitcast,  // attr.dtype
+  kCast,      // attr.dtype
+  kBitcast,   // attr.dtype
+  kBf16Pair,  // two f32 rounded to bfloat16, in one u32 (layers/tensor/bf16.h)
   // reductions over attr.ints (axes, ascending, at least one); the axes disappear. The sum of
   // nothing is 0, the max of nothing the lowest value (-inf); max propagates NaN
   kReduceSum,
   kReduceMax,
   // [..., m, k] x [..., k, n] -> [..., m, n]; batch extents equal
   kMatmul,
+  // the same of pairs: u32 [..., m, k] x u32 [..., k, n] -> f32 [..., m, n], 2k terms a sum
+  kBf16Matmul,
   // movement: no arithmetic
   kReshape,  // attr.ints = new shape
   kPermute,  // attr.ints = permutation

@@ -84,6 +84,12 @@ class Rule {
              "; write tensor_cast(" + NameOf(i) + ", f32) first";
     });
   }
+  void RequireDType(size_t i, DType dtype) const {
+    Require(Operand(i).dtype == dtype, [&] {
+      return "needs " + std::string(DTypeName(dtype)) + ", got " +
+             std::string(DTypeName(Operand(i).dtype));
+    });
+  }
   void RequireNotBool(size_t i) const {
     Require(Operand(i).dtype != DType::kBool,
             [&] { return "not defined on bool; write tensor_cast(" + NameOf(i) + ", f32) first"; });
@@ -193,6 +199,7 @@ void Rule::Infer() {
       break;
     }
     case Op::kMatmul:
+    case Op::kBf16Matmul:
       InferMatmul();
       break;
     default:
@@ -268,6 +275,7 @@ void Rule::InferElementwise() {
     default:
       break;
   }
+  if (node_.op == Op::kBf16Pair) RequireDType(0, DType::kF32);
   if (def_.arity == 2) {
     RequireSameShape(0, 1);
     RequireSameDType(0, 1);
@@ -275,10 +283,16 @@ void Rule::InferElementwise() {
   SetLike(0);
   if (node_.op == Op::kCmpLt || node_.op == Op::kCmpNe) node_.dtype = DType::kBool;
   if (node_.op == Op::kCast || node_.op == Op::kBitcast) node_.dtype = node_.attr.dtype;
+  if (node_.op == Op::kBf16Pair) node_.dtype = DType::kU32;
 }
 
 void Rule::InferMatmul() {
-  RequireFloat(0);
+  const bool pairs = node_.op == Op::kBf16Matmul;
+  if (pairs) {
+    RequireDType(0, DType::kU32);
+  } else {
+    RequireFloat(0);
+  }
   RequireSameDType(0, 1);
   const Shape& a = ShapeOf(0);
   const Shape& b = ShapeOf(1);
@@ -299,7 +313,7 @@ void Rule::InferMatmul() {
     Fail("the inner extents " + std::to_string(k) + " and " + std::to_string(b[b.size() - 2]) +
          " differ" + hint);
   }
-  node_.dtype = Operand(0).dtype;
+  node_.dtype = pairs ? DType::kF32 : Operand(0).dtype;
   node_.shape = a;
   node_.shape.back() = b.back();
 }

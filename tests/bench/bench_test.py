@@ -134,6 +134,49 @@ class Command(unittest.TestCase):
             self.assertNotEqual(done.returncode, 0)
 
 
+class Ratios(unittest.TestCase):
+    """What the e-graph must stay worth: figures that are the same every time, and one ratio of times."""
+
+    # Of egraph's figures over those of the other search, at most.
+    BOUNDS = {
+        ("mlp_small_sgd", "off"): {"kernels": 0.30, "bytes_moved": 0.50, "predicted": 0.75},
+        ("mlp_small_sgd", "greedy"): {"kernels": 1.0, "bytes_moved": 0.85, "predicted": 1.0},
+        ("cnn", "off"): {"kernels": 0.32, "bytes_moved": 0.60, "predicted": 0.68},
+        ("cnn", "greedy"): {"kernels": 1.0, "bytes_moved": 1.0, "predicted": 0.97},
+    }
+
+    def figures(self, name, search):
+        done = l3c("optimize", workloads.FOLDER / f"{name}.l2", "--synthetic", "--json", "--brief", "--search", search)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        events = [json.loads(line) for line in done.stdout.splitlines()]
+        plan = next(e for e in events if e["event"] == "plan" and e["split"] == "train")
+        return plan | {"predicted": next(e["step_time"] for e in events if e["event"] == "cost")}
+
+    def test_kernels_bytes_and_predicted_cost(self):
+        for name in ("mlp_small_sgd", "cnn"):
+            best = self.figures(name, "egraph")
+            for search in ("off", "greedy"):
+                other = self.figures(name, search)
+                for figure, bound in self.BOUNDS[name, search].items():
+                    with self.subTest(f"{name}, {search}, {figure}"):
+                        self.assertLessEqual(best[figure], bound * other[figure])
+
+    def test_one_measured_step(self):
+        """1.6 on an idle machine; load only adds, and more where there are more kernels, so the fastest of some
+        runs in turns are compared, and more runs are made before a ratio is believed to have fallen."""
+        with tempfile.TemporaryDirectory() as out:
+            for repeats in (3, 8, 20):
+                done = l3c("sweep", ROOT / "bench/grids/ratios.grid", "--json", "-o", out, "--repeats", repeats)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                events = [json.loads(line) for line in done.stdout.splitlines()]
+                times = {e["settings"]["search"]: e["figures"]["step_ms"]["samples"]
+                         for e in events if e["event"] == "point"}
+                ratio = min(times["off"]) / min(times["egraph"])
+                if ratio >= 1.15:
+                    return
+            self.fail(f"a step under --search off takes {ratio:.2f} times one under egraph: {times}")
+
+
 class Ablation(unittest.TestCase):
     def ablation(self, *arguments):
         done = subprocess.run([sys.executable, ROOT / "bench/ablation", "--quick", "--steps", "2", "--json",
@@ -151,6 +194,17 @@ class Ablation(unittest.TestCase):
         for row in (off, greedy, egraph):
             self.assertGreater(row["step_ms"], 0)
             self.assertGreater(row["optimise_s"], 0)
+
+    def test_a_sweep_agrees(self):
+        """bench/grids/ablation.grid has the same points, and they the same figures."""
+        with tempfile.TemporaryDirectory() as out:
+            done = l3c("sweep", ROOT / "bench/grids/ablation.grid", "--where", "workload=mlp_small_sgd",
+                       "--where", "search=egraph", "--repeats", 1, "--json", "-o", out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            point = next(e for e in map(json.loads, done.stdout.splitlines()) if e["event"] == "point")
+            egraph = self.ablation()[2]
+            for figure in ("kernels", "bytes_moved"):
+                self.assertEqual(point["figures"][figure], egraph[figure])
 
     def test_a_rule_can_be_left_out(self):
         file = workloads.FOLDER / "mlp_small_sgd.l2"

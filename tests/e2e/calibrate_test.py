@@ -68,7 +68,15 @@ class Calibrate(L3cTest):
         self.l3c("calibrate", "--use", 2)
         self.addCleanup(self.l3c, "calibrate", "--use", 1)
         self.assertEqual(rests(), [2])
-        self.assertIn("the newest of this machine is 2", self.l3c("calibrate", "--use", 3, code=1).err)
+        refused = self.l3c("calibrate", "--use", 3, code=1).err
+        self.assertIn("the newest of this machine is 2", refused)
+        self.assertIn(str(folder / "3.json"), refused)
+        self.assertIn(str(folder / "3.json"), self.optimize("--evidence", 3, code=1).err)
+        # What decides nothing is not taken in silence.
+        self.l3c("calibrate", "--use", 1, "--seconds", 3, code=2)
+        plan = self.dir / "plan.l0"
+        self.l3c("lower", SMALL, "--synthetic", "--to", "l0", "-o", plan)
+        self.assertIn("--evidence does not apply", self.l3c("run", plan, "--evidence", "none", code=2).err)
 
     def test_a_bad_file_is_refused(self):
         good = pathlib.Path(self.evidence["path"]).read_text()
@@ -76,7 +84,12 @@ class Calibrate(L3cTest):
         wrong["figures"]["memory_bandwidth"]["value"] = 0
         other = json.loads(good)
         other["target"]["cores"] += 1
+        fast = json.loads(good)
+        fast["points"] = [{"probe": "product ab", "extents": [4096, 4096, 4096],
+                           "seconds": {"value": 1e-9, "spread": 0, "samples": 3}}]
+        before = json.loads(good) | {"revision": 0}
         for text, why in ((good[:-20], "cut short"), (json.dumps(wrong), "absurd"), (json.dumps(other), "another machine"),
+                          (json.dumps(fast), "a point is absurd"), (json.dumps(before), "revision is absurd"),
                           (good.replace('"version": 1', '"version": 9'), "version 9"), ("", "cut short")):
             file = self.write("evidence.json", text)
             self.assertIn(why, self.optimize("--evidence", file, code=1).err)
@@ -89,6 +102,10 @@ class Calibrate(L3cTest):
         warned = self.optimize()
         self.assertIn("warning: " + str(path), warned.err)
         self.assertEqual([e for e in warned.events() if e["event"] == "decision"], analytical)
+        current = path.parent / "current"
+        self.addCleanup(current.write_text, current.read_text())
+        current.write_text("the first\n")
+        self.assertIn(f"warning: {current}: it names no revision", self.optimize().err)
 
 
 if __name__ == "__main__":

@@ -201,6 +201,27 @@ class Streamed(L3cTest):
             self.assertEqual(there, "state @ ram_1 {" in text, choice)
 
 
+class ThisMachine(L3cTest):
+    def test_what_it_needs_and_what_there_is_comes_before_the_run(self):
+        """On a system that says to have more memory than this machine: nothing is made by then."""
+        program = (ROOT / "bench/workloads/mlp_small_sgd.l2").read_text()
+        for small, large in (("784, 256", "784, 900000"), ("256, 256", "900000, 900000"),
+                             ("256, 10", "900000, 10")):
+            program = program.replace(f"linear({small})", f"linear({large})")
+        system = (EXAMPLES / "systems/one_cpu.l1").read_text()
+        large = self.write("large.l1", re.sub("capacity: .*GB", "capacity: 900TB", system))
+        out = self.dir / "run"
+        refused = self.l3c("run", self.write("wide.l2", program), "--synthetic", "--steps", 1, "--system",
+                           large, "-o", out, code=1).err
+        self.assertRegex(refused, r"the plan takes [\d,]+ bytes of memory: state [\d,]+, staging .*; the machine has "
+                                  r"[\d,]+ available")
+        self.assertIn("do not fit", refused)
+        self.assertFalse(out.exists())
+        explained = self.l3c("run", ROOT / "bench/workloads/mlp_small_sgd.l2", "--synthetic", "--steps", 1,
+                             "--explain", "-o", out).err
+        self.assertRegex(explained, r"the plan takes [\d,]+ bytes of memory: .*; the machine has [\d,]+ available")
+
+
 class Explanations(L3cTest):
     def test_what_only_the_forward_pass_reads(self):
         """A launch of the forward pass whose results nobody reads later reads values all the same."""

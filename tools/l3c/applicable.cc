@@ -30,6 +30,8 @@ constexpr Inapplicable kInapplicable[] = {
     {"--numerics", Layer::kL0, kDecided},
     {"--without", Layer::kL0, kDecided},
     {"--rules", Layer::kL0, kDecided},
+    {"--evidence", Layer::kL0, kDecided},
+    {"--tune", Layer::kL0, kDecided},
 };
 
 }  // namespace

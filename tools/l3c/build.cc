@@ -16,6 +16,7 @@
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/progress.h"
 #include "tools/l3c/run_folder.h"
+#include "tools/l3c/tuning.h"
 #ifdef L3C_HAS_LLVM
 #include "backends/elf/executable_file.h"
 #include "tools/l3c/built_code.h"
@@ -115,6 +116,7 @@ int Build(const Options& options) {
   if (!CanWriteFile(options.output)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
+  if (const int code = TuneIfAsked(compilation, options); code != 0) return code;
   absl::StatusOr<elf::ObjectLinker> code = BuildCode(compilation.plan(), features);
   if (!code.ok()) {
     EnvironmentError(std::string(code.status().message()));

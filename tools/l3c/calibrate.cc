@@ -16,6 +16,7 @@
 #include "tools/l3c/measurements.h"
 #endif
 #include "tools/l3c/progress.h"
+#include "tools/l3c/progress_bar.h"
 
 namespace l3c::tools {
 namespace {
@@ -25,29 +26,6 @@ using Clock = std::chrono::steady_clock;
 #ifdef L3C_HAS_LLVM
 
 constexpr int64_t kStorageBytes = int64_t{64} << 20;
-
-class Bar {
- public:
-  explicit Bar(bool shown) : shown_(shown) {}
-  ~Bar() {
-    if (shown_) std::cerr << "\r\033[K" << std::flush;
-  }
-  void Show(const std::string& what, double share) const {
-    if (!shown_) return;
-    constexpr int kWidth = 30;
-    const int full = static_cast<int>(share * kWidth);
-    const double spent = std::chrono::duration<double>(Clock::now() - begun_).count();
-    std::cerr << "\r\033[K[" << std::string(static_cast<size_t>(full), '=')
-              << std::string(static_cast<size_t>(kWidth - full), ' ') << "] " << what << ", "
-              << Duration(spent);
-    if (share > 0.2) std::cerr << ", " << Duration(spent / share * (1 - share)) << " left";
-    std::cerr << std::flush;
-  }
-
- private:
-  const bool shown_;
-  const Clock::time_point begun_ = Clock::now();
-};
 
 void PrintFigures(const cost::Evidence& evidence) {
   std::printf("%s, %lld cores, %s\n", evidence.target.cpu.c_str(),
@@ -80,7 +58,7 @@ int Measure(EvidenceStore& store, const Options& options) {
   cost::Evidence evidence;
   evidence.target = ThisTarget();
   {
-    const Bar bar(!options.json && isatty(STDERR_FILENO) != 0);
+    const ProgressBar bar(!options.json && isatty(STDERR_FILENO) != 0);
     const auto measurements = Measurements::Create(machine);
     absl::Status status = measurements.status();
     if (status.ok()) {

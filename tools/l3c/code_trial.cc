@@ -25,6 +25,8 @@ constexpr size_t kMaxBytes = size_t{1} << 30;  // of a set of buffers
 constexpr double kMoment = 4e6;                // operations of the interpreter
 constexpr int64_t kSingleBlocks = 16;          // computed one by one
 constexpr unsigned kSeconds = 10;
+constexpr size_t kPeriod = 1'000'003;  // elements of a large buffer that are drawn, a prime
+constexpr double kCopied = 2e9;        // bytes that the interpreter sets aside, block by block
 
 double Tolerance(l0::CodeClass how_near) {
   return how_near == l0::CodeClass::kExact ? 0 : how_near == l0::CodeClass::kReassoc ? 1e-5 : 1e-2;
@@ -68,7 +70,7 @@ void Fill(const l0::Kernel& kernel, const SharedBuffers& buffers) {
   std::memset(buffers.memory(), 0x5a, buffers.size());
   std::mt19937_64 random(1);
   for (size_t p = 0; p < kernel.params.size(); ++p) {
-    l0::FillRandom(kernel.params[p], random, reinterpret_cast<std::byte*>(buffers.at(p)));
+    l0::FillRandom(kernel.params[p], random, reinterpret_cast<std::byte*>(buffers.at(p)), kPeriod);
   }
 }
 
@@ -99,10 +101,13 @@ std::string InAnotherProcess(Work work) {
 
 class Trial {
  public:
-  Trial(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near)
+  Trial(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near, bool must_compare,
+        void* context)
       : kernel_(kernel),
         code_(code),
         how_near_(how_near),
+        must_compare_(must_compare),
+        context_(context),
         wanted_(kernel),
         got_(kernel),
         again_(kernel) {}
@@ -111,13 +116,20 @@ class Trial {
     if (!wanted_.ok() || !got_.ok() || !again_.ok()) {
       return absl::ResourceExhaustedError("there is no memory to try it in");
     }
-    for (const SharedBuffers* buffers : {&wanted_, &got_, &again_}) Fill(kernel_, *buffers);
+    Fill(kernel_, wanted_);
+    for (const SharedBuffers* buffers : {&got_, &again_}) {
+      std::memcpy(buffers->memory(), wanted_.memory(), wanted_.size());
+    }
     const std::vector<int64_t> blocks = Blocks();
     if (blocks.empty()) return absl::OkStatus();
+    if (must_compare_ && !compared_) {
+      return absl::ResourceExhaustedError("its blocks are too large for the interpreter");
+    }
     const bool all = static_cast<int64_t>(blocks.size()) == l0::NumBlocks(kernel_);
     const std::string fate = InAnotherProcess([&] {
       const auto call = [&](const SharedBuffers& buffers, int64_t first, int64_t last) {
-        const std::vector<void*> pointers = buffers.Pointers();
+        std::vector<void*> pointers = buffers.Pointers();
+        pointers.push_back(context_);
         code_(pointers.data(), first, last);
       };
       if (all) {
@@ -158,12 +170,40 @@ class Trial {
     int64_t some = count;
     if (operations > kMoment) {
       const double share = kMoment / operations * static_cast<double>(count);
-      some = std::max<int64_t>(1, static_cast<int64_t>(share));
+      const double copies = kCopied / static_cast<double>(wanted_.size());
+      some = std::max<int64_t>(1, static_cast<int64_t>(std::min(share, copies)));
       compared_ = operations / static_cast<double>(count) <= 10 * kMoment;
     }
     std::vector<int64_t> blocks;
     for (int64_t i = 0; i < some; ++i) blocks.push_back(i * count / some);
+    if (some == count) return blocks;
+    const std::vector<int64_t> corners = Corners();
+    if (operations / static_cast<double>(count) * static_cast<double>(corners.size()) <=
+        10 * kMoment) {
+      blocks.insert(blocks.end(), corners.begin(), corners.end());
+    } else {
+      compared_ = compared_ && !must_compare_;
+    }
+    std::sort(blocks.begin(), blocks.end());
+    blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     return blocks;
+  }
+
+  // The blocks at the ends of every grid axis.
+  std::vector<int64_t> Corners() const {
+    std::vector<int64_t> corners = {0};
+    int64_t stride = 1;
+    for (size_t a = kernel_.axes.size(); a-- > 0;) {
+      const l0::Axis& axis = kernel_.axes[a];
+      if (axis.kind != l0::AxisKind::kGrid) continue;
+      const int64_t blocks = (axis.extent + axis.block - 1) / axis.block;
+      const size_t before = corners.size();
+      for (size_t c = 0; blocks > 1 && c < before; ++c) {
+        corners.push_back(corners[c] + (blocks - 1) * stride);
+      }
+      stride *= blocks;
+    }
+    return corners;
   }
 
   absl::Status Margins() const {
@@ -209,17 +249,23 @@ class Trial {
   const l0::Kernel& kernel_;
   const runtime::KernelFn code_;
   const l0::CodeClass how_near_;
+  const bool must_compare_;
+  void* const context_;
   const SharedBuffers wanted_, got_, again_;
   bool compared_ = true;
 };
 
 }  // namespace
 
-absl::Status TryCode(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near) {
+absl::Status TryCode(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near,
+                     bool must_compare, void* context) {
   size_t bytes = 0;
   for (const l0::Param& param : kernel.params) bytes += l0::BytesOf(param);
-  if (bytes > kMaxBytes) return absl::OkStatus();  // too much to try
-  return Trial(kernel, code, how_near).Run();
+  if (bytes > kMaxBytes) {
+    return must_compare ? absl::ResourceExhaustedError("its buffers are too large to compare it")
+                        : absl::OkStatus();
+  }
+  return Trial(kernel, code, how_near, must_compare, context).Run();
 }
 
 }  // namespace l3c::tools

@@ -17,6 +17,8 @@ int EGraphExtract(const Options& options);
 int Rules(const Options& options);
 int RulesCheck(const Options& options);
 int Cache(const Options& options);
+int Sweep(const Options& options);
+int SweepCompare(const Options& options);
 int Calibrate(const Options& options);  // without a kernel compiler: says so
 
 }  // namespace l3c::tools

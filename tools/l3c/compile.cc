@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <iostream>
 #include <utility>
@@ -155,16 +156,24 @@ bool CodeIsSound(const l0::Plan& plan, const std::string& engine,
 class Timer {
  public:
   Timer(std::vector<Timing>& timings, std::string part)
-      : timings_(timings), part_(std::move(part)), start_(Clock::now()) {}
+      : timings_(timings), part_(std::move(part)), start_(Clock::now()), cpu_(CpuSeconds()) {}
   ~Timer() {
-    timings_.push_back(
-        {std::move(part_), std::chrono::duration<double>(Clock::now() - start_).count()});
+    timings_.push_back({std::move(part_),
+                        std::chrono::duration<double>(Clock::now() - start_).count(),
+                        CpuSeconds() - cpu_});
   }
 
  private:
+  static double CpuSeconds() {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+  }
+
   std::vector<Timing>& timings_;
   std::string part_;
   Clock::time_point start_;
+  double cpu_;
 };
 
 }  // namespace
@@ -399,14 +408,46 @@ std::optional<Compilation::NoBackend> Compilation::MissingBackend() const {
   return std::nullopt;
 }
 
-bool Compilation::LowerPlacement() {
-  Timer timer(timings_, "l1->l0");
+l0::lower::LowerOptions Compilation::PlanOptions() const {
   l0::lower::LowerOptions lowering;
   lowering.search = SearchOptions(options_, rules_);
   lowering.numerics = *egraph::ParseNumerics(options_.numerics);
   lowering.explain = options_.explain;
   lowering.memory = options_.memory;
   lowering.cache = TheCache();
+  return lowering;
+}
+
+std::optional<Compilation::Alternative> Compilation::PlanWith(const AlternativeOptions& wanted,
+                                                              std::string& why) {
+  const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(ComputeNode(*l1_));
+  if (costs == nullptr) return std::nullopt;
+  l0::lower::LowerOptions lowering = PlanOptions();
+  lowering.search.forced.insert(wanted.forced.begin(), wanted.forced.end());
+  if (wanted.mode) lowering.search.mode = *wanted.mode;
+  lowering.explain = wanted.losers;
+  if (!wanted.kept) lowering.cache = nullptr;
+  support::Diagnostics unread;
+  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, *costs, lowering, unread);
+  if (result.ok() && !unread.has_errors()) {
+    return Alternative{std::move(result.candidates.front().target), std::move(result.explanation),
+                       result.candidates.front().cost.front()};
+  }
+  if (!result.ok()) search::ReportFailure(*result.failure, {}, unread);
+  why = unread.all().front().message;
+  return std::nullopt;
+}
+
+bool Compilation::Take(Alternative alternative) {
+  predicted_step_ = alternative.step;
+  explanations_.back() = std::move(alternative.explanation);
+  diagnostics_.set_source(nullptr);
+  texts_.pop_back();
+  return EnterLowered(Layer::kL0, l0::PrintPlan(alternative.plan));
+}
+
+bool Compilation::LowerPlacement() {
+  Timer timer(timings_, "l1->l0");
   if (const auto missing = MissingBackend()) {
     diagnostics_.Error(support::Kind::kSafety, missing->span, missing->message)
         .Fix(
@@ -417,13 +458,15 @@ bool Compilation::LowerPlacement() {
   }
   const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(ComputeNode(*l1_));
   if (costs == nullptr) return false;
-  search::LoweringResult<l0::Plan> result = l0::lower::Lower(*l1_, *costs, lowering, diagnostics_);
+  search::LoweringResult<l0::Plan> result =
+      l0::lower::Lower(*l1_, *costs, PlanOptions(), diagnostics_);
   explanations_.push_back(std::move(result.explanation));
   for (const std::string& cut : explanations_.back().cuts) {
     std::cerr << options_.file << ": warning: " << cut << "\n";
   }
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
+  predicted_step_ = result.candidates.front().cost.front();
   // Here, where errors still point at what the user wrote.
   if (!CodeIsSound(result.best(), options_.engine, diagnostics_)) return Succeeds(false);
   return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost/machine.h"
+#include "layers/l0/lower/lower.h"
 #include "layers/l0/plan.h"
 #include "layers/l1/ir.h"
 #include "layers/l1/lower.h"
@@ -33,6 +34,7 @@ struct LayerText {
 struct Timing {
   std::string part;  // "parse", "l3->l2", …
   double seconds = 0;
+  double cpu_seconds = 0;  // of the processor, on all threads
 };
 
 // By the first line of the file, else by the extension of its name.
@@ -56,7 +58,24 @@ class Compilation {
   std::optional<NoBackend> MissingBackend() const;
   bool EveryForcedChoiceExists() const;  // false after printing which one does not
 
-  Layer layer() const { return texts_.back().layer; }  // reached so far
+  // Another plan of the same placement. Nothing where there is none, and why in the string.
+  struct AlternativeOptions {
+    search::ForcedChoices forced;      // beside those of the command line
+    std::optional<search::Mode> mode;  // instead of the command line's
+    bool losers = false;               // their costs are wanted
+    bool kept = false;                 // in the cache of searches
+  };
+  struct Alternative {
+    l0::Plan plan;
+    search::Explanation explanation;
+    search::CostComponent step;
+  };
+  std::optional<Alternative> PlanWith(const AlternativeOptions& wanted, std::string& why);
+  // It takes the place of the plan that was reached. False after printing what is wrong.
+  bool Take(Alternative alternative);
+
+  const l1::Program& placement() const { return *l1_; }  // where it has been reached
+  Layer layer() const { return texts_.back().layer; }    // reached so far
   const std::vector<LayerText>& texts() const { return texts_; }
   std::vector<NamedText> NamedTexts() const;  // the same without their places
   const l0::Plan& plan() const { return *l0_; }
@@ -65,6 +84,8 @@ class Compilation {
   // What the costs of kernels rest on, for people; "" before the lowering to L0.
   const std::string& costs_rest_on() const { return costs_rest_on_; }
   std::optional<int64_t> evidence_revision() const { return evidence_revision_; }
+  // What a step of every phase takes by the cost model; nothing before the lowering to L0.
+  const std::optional<search::CostComponent>& predicted_step() const { return predicted_step_; }
   // Folder of each data source, as --data and the default places give it; absolute.
   std::map<std::string, std::string> DataFolders() const;
 
@@ -80,9 +101,10 @@ class Compilation {
   bool LowerPlacement();  // l1 → l0
   // The cost model of a compute node: calibrated where there is evidence of it.
   std::unique_ptr<cost::CpuCostModel> CostsOf(const l1::SystemNode& node);
-  bool KernelFilesAreThere();
-  bool FitsMemory();      // --memory on a plan
-  bool ApplyOverrides();  // --epochs, --steps, --seed on a file of L1 or L0
+  l0::lower::LowerOptions PlanOptions() const;  // what the command line says of the lowering to L0
+  bool KernelFilesAreThere();                   // that an L1 text names
+  bool FitsMemory();                            // --memory on a plan
+  bool ApplyOverrides();                        // --epochs, --steps, --seed on a file of L1 or L0
   bool EnterLowered(Layer layer, std::string text);
   bool Succeeds(bool ok);  // prints pending diagnostics
   bool Fail(const search::SearchFailure& failure);
@@ -105,6 +127,7 @@ class Compilation {
   std::vector<Timing> timings_;
   std::string costs_rest_on_;
   std::optional<int64_t> evidence_revision_;
+  std::optional<search::CostComponent> predicted_step_;
 };
 
 }  // namespace l3c::tools

@@ -179,8 +179,11 @@ int EGraphRun(const Options& options) {
   }
   if (!result.ok()) ReportError(result.status, *text, options);
   if (options.json) {
+    uint64_t matches = 0;
+    for (const egraph::RunReport& report : result.reports) matches += report.matches;
     Json done{{"event", "done"},
               {"ok", result.ok()},
+              {"matches", matches},
               {"rows", graph.RowCount()},
               {"nodes", graph.NodeCount()},
               {"bytes", graph.Bytes()}};

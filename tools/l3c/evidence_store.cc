@@ -136,8 +136,9 @@ std::optional<fs::path> EvidenceStore::Add(cost::Evidence& evidence) {
 bool EvidenceStore::Use(int64_t revision) {
   if (const absl::StatusOr<cost::Evidence> found = Read(revision); !found.ok()) {
     const int64_t newest = Newest();
-    return EnvironmentError("evidence revision " + std::to_string(revision) + ": " +
-                                std::string(found.status().message()),
+    return EnvironmentError(PathOf(revision).string() + ": evidence revision " +
+                                std::to_string(revision) +
+                                " cannot be used: " + std::string(found.status().message()),
                             newest > 0 ? "the newest of this machine is " + std::to_string(newest)
                                        : "'l3c calibrate' measures this machine");
   }
@@ -166,12 +167,23 @@ bool ChooseEvidence(const std::string& wanted, ChosenEvidence& chosen) {
     absl::StatusOr<cost::Evidence> found =
         revision && store ? store->Read(*revision) : ReadEvidence(wanted);
     if (found.ok()) return take(std::move(found));
-    return EnvironmentError("--evidence " + wanted + ": " + std::string(found.status().message()),
-                            "'l3c calibrate' measures this machine; --evidence none goes without");
+    const std::string file =
+        revision && store ? " (" + store->PathOf(*revision).string() + ")" : "";
+    return EnvironmentError(
+        "--evidence " + wanted + file + ": " + std::string(found.status().message()),
+        "'l3c calibrate' measures this machine; --evidence none goes without");
   }
   chosen.said = "costs are analytical: 'l3c calibrate' measures this machine";
   const std::optional<int64_t> current = store ? store->Current() : std::nullopt;
-  if (!current) return true;
+  if (!current) {
+    const std::string pointer = store ? (store->folder() / "current").string() : "";
+    std::error_code ignored;
+    if (store && fs::exists(pointer, ignored)) {
+      std::cerr << "warning: " << pointer << ": it names no revision; costs are analytical until "
+                << "'l3c calibrate --use N' says which\n";
+    }
+    return true;
+  }
   absl::StatusOr<cost::Evidence> found = store->Read(*current);
   if (found.ok()) return take(std::move(found));
   chosen.said =

@@ -32,10 +32,10 @@ class EvidenceStore {
   // False after printing why.
   bool Use(int64_t revision);
   absl::StatusOr<cost::Evidence> Read(int64_t revision) const;
+  std::filesystem::path PathOf(int64_t revision) const;
 
  private:
   explicit EvidenceStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  std::filesystem::path PathOf(int64_t revision) const;
   bool Write(const std::filesystem::path& path, const std::string& text) const;
 
   std::filesystem::path folder_;

@@ -4,6 +4,7 @@
 #include "tools/l3c/compile.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/tuning.h"
 
 namespace l3c::tools {
 
@@ -11,6 +12,7 @@ int Lower(const Options& options) {
   if (!options.output.empty() && !CanWriteFile(options.output)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(*options.to)) return 1;
+  if (const int code = TuneIfAsked(compilation, options); code != 0) return code;
   if (options.explain) {
     for (const search::Explanation& explanation : compilation.explanations()) {
       std::cerr << search::RenderExplanation(explanation) << "\n";

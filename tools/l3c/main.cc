@@ -31,6 +31,8 @@ int RunCommand(const Options& options) {
     case Verb::kRulesCheck: return RulesCheck(options);
     case Verb::kCache: return Cache(options);
     case Verb::kCalibrate: return Calibrate(options);
+    case Verb::kSweep: return Sweep(options);
+    case Verb::kSweepCompare: return SweepCompare(options);
   }
   return 2;
 }

@@ -7,6 +7,7 @@
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/plan_figures.h"
+#include "tools/l3c/tuning.h"
 
 namespace l3c::tools {
 namespace {
@@ -14,13 +15,17 @@ namespace {
 // `unlowered`: why there is no plan of L0; "" where there is one.
 void PrintJson(const Compilation& compilation, const Options& options,
                const std::string& unlowered) {
-  for (const search::Explanation& explanation : compilation.explanations()) {
+  for (search::Explanation explanation : compilation.explanations()) {
+    if (options.brief && explanation.lowering != "l3->l2") explanation.decisions.clear();
     std::cout << search::RenderExplanationJson(explanation);
   }
   nlohmann::ordered_json evidence = {{"event", "evidence"},
                                      {"calibrated", compilation.evidence_revision().has_value()}};
   if (compilation.evidence_revision()) evidence["revision"] = *compilation.evidence_revision();
   PrintJsonLine(evidence);
+  if (const auto& cost = compilation.predicted_step()) {
+    PrintJsonLine({{"event", "cost"}, {"step_time", cost->value}, {"evidence", cost->evidence}});
+  }
   for (const SequenceFigures& figures :
        unlowered.empty() ? FiguresOf(compilation.plan()) : std::vector<SequenceFigures>()) {
     PrintJsonLine({{"event", "plan"},
@@ -32,7 +37,10 @@ void PrintJson(const Compilation& compilation, const Options& options,
   }
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {
-      PrintJsonLine({{"event", "timing"}, {"part", timing.part}, {"seconds", timing.seconds}});
+      PrintJsonLine({{"event", "timing"},
+                     {"part", timing.part},
+                     {"seconds", timing.seconds},
+                     {"cpu_seconds", timing.cpu_seconds}});
     }
   }
   nlohmann::ordered_json done = {{"event", "done"}, {"file", options.file}};
@@ -82,6 +90,9 @@ int Optimize(const Options& options) {
   if (unlowered.empty() ? !compilation.LowerTo(Layer::kL0)
                         : !compilation.EveryForcedChoiceExists()) {
     return 1;
+  }
+  if (unlowered.empty()) {
+    if (const int code = TuneIfAsked(compilation, options); code != 0) return code;
   }
   if (options.json) {
     PrintJson(compilation, options, unlowered);

@@ -10,6 +10,7 @@
 #include "layers/support/units.h"
 #include "rewrites/rewrites.h"
 #include "tools/l3c/option_values.h"
+#include "tools/l3c/sweep_options.h"
 
 namespace l3c::tools {
 namespace {
@@ -232,6 +233,14 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
         ->check(CLI::Range(int64_t{1}, int64_t{1} << 20));
     command->add_flag("--synthetic", options.synthetic, "Random data of the declared domains");
   };
+  double tune = 0;
+  auto add_tune_option = [&](CLI::App* command) {
+    command
+        ->add_option("--tune", tune,
+                     "Seconds for timing the whole steps of the best plans: the fastest here is "
+                     "taken, if it is faster beyond the noise; goes on where it was interrupted")
+        ->check(Seconds());
+  };
   auto add_execution_options = [&](CLI::App* command) {
     AddExecutionOptions(*command, options.threads, options.io, data_memory);
     command
@@ -250,14 +259,18 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   add_input(optimize)->required();
   add_lowering_options(optimize);
   optimize->add_flag("--explain", options.explain, "Each decision: winner, losers, costs, rules");
-  optimize->add_flag("--brief", options.brief, "With --explain: the method's decisions only");
+  optimize->add_flag("--brief", options.brief,
+                     "With --explain or --json: the method's decisions only");
   optimize->add_flag("--json", options.json,
                      "The same as --explain, one JSON object a line; same bytes for same input");
   optimize->add_flag("--timings", options.timings, "Add the time each part took");
 
+  add_tune_option(optimize);
+
   CLI::App* lower = add_command(Verb::kLower, "lower", "Print the program at a lower layer");
   add_input(lower)->required();
   add_lowering_options(lower);
+  add_tune_option(lower);
   lower->add_option("--to", to, "l2, l1 or l0")
       ->required()
       ->check(CLI::IsMember({"l3", "l2", "l1", "l0"}));
@@ -269,6 +282,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   CLI::App* run = add_command(Verb::kRun, "run", "Lower all the way and train");
   CLI::Option* run_input = add_input(run);
   add_lowering_options(run);
+  add_tune_option(run);
   add_execution_options(run);
   run->add_option("-o,--output", options.output,
                   "Folder for plans, events and checkpoints (default: runs/NAME)")
@@ -297,6 +311,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       add_command(Verb::kBuild, "build", "Make one executable that trains, needing nothing else");
   add_input(build)->required();
   add_lowering_options(build);
+  add_tune_option(build);
   build->add_option("-o,--output", options.output, "The executable to write")
       ->required()
       ->check(Path());
@@ -337,17 +352,22 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
 
   CLI::App* calibrate = add_command(Verb::kCalibrate, "calibrate",
                                     "Measure this machine for the costs of plans; below a minute");
-  calibrate
-      ->add_option("--use", options.use_evidence,
-                   "Measure nothing: plans use this revision from now on")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  CLI::Option* use_evidence =
+      calibrate
+          ->add_option("--use", options.use_evidence,
+                       "Measure nothing: plans use this revision from now on")
+          ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   calibrate
       ->add_option("--seconds", options.calibrate_seconds,
                    "Time for the shapes of products and sums: fewer are measured in less")
+      ->excludes(use_evidence)
       ->check(Seconds())
       ->check(CLI::Range(0.0, 40.0))
       ->capture_default_str();
   calibrate->add_flag("--json", options.json, "One JSON object a line");
+
+  std::string memory_limit;
+  AddSweepCommand(app, options, memory_limit, color, diagnostics);
 
   CLI::App* egraph = app.add_subcommand("egraph", "The e-graph engine on its own");
   egraph->require_subcommand(1);
@@ -509,6 +529,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
     if (given("--epochs")) options.epochs = length.epochs;
     if (given("--steps")) options.steps = length.steps;
     if (given("--pick")) options.pick = pick;
+    if (given("--tune")) options.tune = tune;
     if (given("--memory")) options.memory = support::ParseBytes(memory, &unread);
     if (given("--data-memory") && !ParseDataMemory(data_memory, options.data_memory)) {
       return {std::nullopt, 2};
@@ -535,8 +556,27 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       return {std::nullopt, 2};
     }
   }
+  if (!memory_limit.empty()) {
+    std::string error = "a point takes more than no memory";
+    options.memory = support::ParseBytes(memory_limit, &error);
+    if (options.memory.value_or(0) <= 0) {
+      std::cerr << "error: --memory-limit " << memory_limit << ": " << error << "\n";
+      return {std::nullopt, 2};
+    }
+  }
+  if (options.verb == Verb::kSweep && options.file.empty()) {
+    std::cerr << "error: sweep needs a GRID, or compare A B\nrun 'l3c sweep --help' for usage\n";
+    return {std::nullopt, 2};
+  }
   if (options.verb == Verb::kRun && options.file.empty() && options.resume.empty()) {
     std::cerr << "error: run needs a FILE, or --resume FOLDER\nrun 'l3c run --help' for usage\n";
+    return {std::nullopt, 2};
+  }
+  if (options.tune && (options.engine == "interpreter" ||
+                       (options.verb == Verb::kLower && options.to != Layer::kL0))) {
+    std::cerr << "error: --tune times compiled plans: "
+              << (options.verb == Verb::kLower ? "with --to l0" : "without --engine interpreter")
+              << "\n";
     return {std::nullopt, 2};
   }
   if (options.verb == Verb::kRun && !options.resume.empty()) {
@@ -549,7 +589,7 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
   }
   if (!KeepsFiles(options)) return {std::nullopt, 2};
   // For machines there is one amount of detail.
-  if (options.verb == Verb::kOptimize && options.json) options.explain = true;
+  if (options.verb == Verb::kOptimize && options.json) options.explain = !options.brief;
   options.sarif = diagnostics == "json";
   options.color = WantsColor(color);
   return {options, 0};

@@ -29,13 +29,26 @@ enum class Verb : uint8_t {
   kRules,
   kRulesCheck,
   kCache,
-  kCalibrate
+  kCalibrate,
+  kSweep,
+  kSweepCompare
+};
+
+// Of l3c sweep, beside what it shares with other commands.
+struct SweepOptions {
+  std::vector<std::string> compared;  // compare A B
+  std::vector<std::string> where;     // --where AXIS=LABEL
+  std::optional<int64_t> repeats;     // --repeats N
+  std::optional<double> seconds;      // --seconds-limit S
+  std::optional<size_t> workers;      // --workers N
+  bool retry = false;                 // --retry
+  bool list = false;                  // --list
 };
 
 struct Options {
   Verb verb = Verb::kCheck;
   // A program of any layer; for eval, or run --resume, a run's folder; for egraph run, an .egg
-  // file; for egraph extract, a .json file.
+  // file; for egraph extract, a .json file; for sweep, a grid.
   std::string file;
 
   std::vector<std::string> given;            // options of the command line, such as --search
@@ -55,6 +68,7 @@ struct Options {
   std::optional<int64_t> epochs;             // --epochs N
   std::optional<int64_t> steps;              // --steps N
   std::optional<int64_t> pick;               // --pick N
+  std::optional<double> tune;                // --tune SECONDS
   bool synthetic = false;                    // --synthetic
   std::string output;                        // -o PATH
   bool overwrite = false;                    // --overwrite
@@ -92,8 +106,9 @@ struct Options {
   std::optional<double> max_seconds;         // --max-seconds S
   std::string dot;                           // --dot PATH
   std::string to_json;                       // --to-json PATH
-  bool sarif = false;                        // --diagnostics=json
-  bool color = false;                        // a terminal, unless NO_COLOR or --color=never
+  SweepOptions sweep;
+  bool sarif = false;  // --diagnostics=json
+  bool color = false;  // a terminal, unless NO_COLOR or --color=never
 };
 
 // Parses argv. On --help, --version or an error it has printed what there is to print (errors to

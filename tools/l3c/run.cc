@@ -8,9 +8,11 @@
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
 #include "tools/l3c/files.h"
+#include "tools/l3c/memory_needs.h"
 #include "tools/l3c/option_values.h"
 #include "tools/l3c/run_folder.h"
 #include "tools/l3c/training.h"
+#include "tools/l3c/tuning.h"
 
 namespace l3c::tools {
 namespace {
@@ -35,6 +37,8 @@ int RunProgram(const Options& options) {
   if (!RunFolder::MayCreate(options.output, options.overwrite)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
+  if (!FitsThisMachine(compilation.plan(), compilation.texts().size() > 2)) return 1;
+  if (const int code = TuneIfAsked(compilation, options); code != 0) return code;
   const std::unique_ptr<runtime::KernelTable> kernels =
       MakeKernels(compilation.plan(), options.engine);
   if (kernels == nullptr) return 1;
@@ -44,6 +48,7 @@ int RunProgram(const Options& options) {
       std::cerr << search::RenderExplanation(explanation) << "\n";
     }
     if (!compilation.costs_rest_on().empty()) std::cerr << compilation.costs_rest_on() << "\n";
+    std::cerr << DescribeMemory(compilation.plan()) << "\n";
     if (const DiskCache* cache = TheCache()) std::cerr << DescribeReuse(*cache);
   }
 

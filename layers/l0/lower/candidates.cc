@@ -371,7 +371,7 @@ class Analyser {
       }
       return;
     }
-    if (definition.op == Op::kMatmul && item.context == 0) {
+    if (IsContraction(definition.op) && item.context == 0) {
       if (item.value == candidate_.anchor) {
         if (first) inlines(-1);
       } else if (first &&
@@ -530,7 +530,7 @@ class Analyser {
     if (entry.inlines.empty()) return entry.axes;
     const Inline& way = entry.inlines.front();
     const Definition& d = table_.values[entry.value].definitions[way.definition];
-    if (way.pass >= 0 || d.op == Op::kMatmul || d.op == Op::kIota || d.op == Op::kGather ||
+    if (way.pass >= 0 || IsContraction(d.op) || d.op == Op::kIota || d.op == Op::kGather ||
         d.op == Op::kScatterAdd || d.op == Op::kRandom) {
       return entry.axes;
     }
@@ -771,7 +771,7 @@ class CandidateFinder {
       for (const Inline& way : entry.inlines) {
         const Definition& d = table_.values[entry.value].definitions[way.definition];
         bool all = true;
-        if (d.op != Op::kMatmul) {
+        if (!IsContraction(d.op)) {
           const uint32_t context = way.pass >= 0 ? static_cast<uint32_t>(way.pass) : entry.context;
           const size_t first = d.op == Op::kGather ? 1 : 0;  // the table is in memory
           for (size_t in = first; in < d.inputs.size(); ++in) all &= has(context, d.inputs[in]);

@@ -33,8 +33,9 @@ using tensor::Op;
 namespace {
 
 // In the order in which they are loaded.
-constexpr const char* kRuleFiles[] = {"algebra", "weighted_mean",   "convolution", "kernel_terms",
-                                      "layout",  "kernel_grouping", "fusion",      "checkpointing"};
+constexpr const char* kRuleFiles[] = {"algebra",      "weighted_mean", "convolution",     "bf16",
+                                      "kernel_terms", "layout",        "kernel_grouping", "fusion",
+                                      "checkpointing"};
 
 }  // namespace
 
@@ -382,6 +383,7 @@ class Chooser {
         if (result_.table.values[v].own < 0) return;
         break;
       case Op::kMatmul:
+      case Op::kBf16Matmul:
         return;
       case Op::kRandom:
         Fact("unary", {number, v, in(0)});
@@ -437,7 +439,7 @@ class Chooser {
             result_.table.values[entry.value].definitions[way.definition];
         if (way.pass >= 0) {
           Fact("pass", {number, c, base + way.pass});
-        } else if (definition.op == Op::kMatmul) {
+        } else if (IsContraction(definition.op)) {
           AssertDot(k, entry.value, way.definition, c);
         } else {
           if (definition.op == Op::kGather) {

@@ -6,6 +6,15 @@ namespace l3c::l0::lower {
 
 using tensor::Op;
 
+void SetProduct(Uop& product, Op op) {
+  if (op == Op::kBf16Matmul) {
+    product.op = UOp::kCustom;
+    product.custom = std::string(kBf16Dot);
+  } else {
+    product.op = UOp::kMul;
+  }
+}
+
 std::optional<IndexMap> MapThroughViews(const ValueTable& table, ValueId from, ValueId target,
                                         const IndexMap& at, std::span<const int64_t> extents) {
   struct Item {
@@ -103,6 +112,7 @@ std::optional<Kernel> BareContraction(const ValueTable& table, ValueId matmul,
   const UopId a = load(left, *left_map);
   const UopId b = load(right, *right_map);
   const UopId product = add(UOp::kMul, {a, b});
+  SetProduct(kernel.uops[product], definition.op);
   const UopId sum = add(UOp::kReduce, {product});
   kernel.uops[sum].axes = {static_cast<AxisId>(rank)};
   kernel.params.push_back({"out", Access::kOut, result.dtype, result.shape});

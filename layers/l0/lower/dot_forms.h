@@ -39,6 +39,9 @@ class DotForms {
   std::map<std::pair<ValueId, uint32_t>, std::vector<uint32_t>> by_matmul_;
 };
 
+// Makes `product` the product that a contraction by `op` sums.
+void SetProduct(Uop& product, tensor::Op op);
+
 // The map of `target`, from which `from` is reached through views only, at the point where `from`
 // has map `at`. Nothing when no chain of views is affine there.
 std::optional<IndexMap> MapThroughViews(const ValueTable& table, ValueId from, ValueId target,

@@ -47,7 +47,7 @@ UOp UopOf(Op op) {
     case Op::kBitcast:
       return UOp::kBitcast;
     default:
-      return UOp::kCustom;  // not reached: other ops have their own case
+      return UOp::kCustom;  // bf16_pair; other ops have their own case
   }
 }
 
@@ -352,6 +352,7 @@ class Builder {
       return Append(std::move(uop));
     }
     uop.op = UopOf(d.op);
+    if (d.op == Op::kBf16Pair) uop.custom = std::string(kBf16Pair);
     uop.src = operands;
     return Append(std::move(uop));
   }
@@ -421,8 +422,8 @@ class Builder {
     const UopId a = load(source.left, d.inputs[0], left);
     const UopId b = load(source.right, d.inputs[1], right);
     Uop product;
-    product.op = UOp::kMul;
     product.dtype = value.dtype;
+    SetProduct(product, d.op);
     product.src = {a, b};
     Uop sum;
     sum.op = UOp::kReduce;

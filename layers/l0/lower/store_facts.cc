@@ -72,7 +72,7 @@ class StoreFacts {
  private:
   void About(ValueId v, const Definition& d) {
     if (IsReduction(d.op)) fact_("reduction", {v});
-    if (d.op == Op::kMatmul) {
+    if (IsContraction(d.op)) {
       fact_("contraction", {v});
       Factor(v, d.inputs[0]);
       Factor(v, d.inputs[1]);
@@ -123,6 +123,11 @@ class StoreFacts {
   void Factor(ValueId matmul, ValueId factor) {
     const ValueId base = Base(factor);
     if (!IsLeaf(table_.values[base])) fact_("operand", {matmul, base});
+    for (const Definition& d : table_.values[factor].definitions) {
+      if (!IsView(d.op)) continue;
+      const ValueId behind = Base(d.inputs[0]);
+      if (behind != base && !IsLeaf(table_.values[behind])) fact_("operand", {matmul, behind});
+    }
     if (table_.values[base].definitions.front().op == Op::kConst ||
         table_.values[base].definitions.front().op == Op::kIota) {
       fact_("operand", {matmul, factor});

@@ -39,9 +39,11 @@ constexpr TermForm kForms[] = {
     {Op::kWhere, "Where", 3, TermTail::kNone},
     {Op::kCast, "Cast", 1, TermTail::kDType},
     {Op::kBitcast, "Bitcast", 1, TermTail::kDType},
+    {Op::kBf16Pair, "Bf16Pair", 2, TermTail::kNone},
     {Op::kReduceSum, "Sum", 1, TermTail::kInts},
     {Op::kReduceMax, "Maximum", 1, TermTail::kInts},
     {Op::kMatmul, "Matmul", 2, TermTail::kNone},
+    {Op::kBf16Matmul, "Bf16Matmul", 2, TermTail::kNone},
     {Op::kReshape, "Reshape", 1, TermTail::kInts},
     {Op::kPermute, "Permute", 1, TermTail::kInts},
     {Op::kExpand, "Expand", 1, TermTail::kInts},
@@ -85,6 +87,39 @@ std::optional<bool> IsIdentityOrder(const std::string& text) {
     if ((*order)[d] != static_cast<int64_t>(d)) return false;
   }
   return true;
+}
+
+// The slice that takes one of the two halves of `axis`; none of an odd extent.
+std::optional<std::string> Half(const std::string& shape_text, int64_t axis, int64_t which) {
+  const Ints shape = SplitInts(shape_text);
+  if (!shape || which < 0 || which > 1) return std::nullopt;
+  const auto rank = static_cast<int64_t>(shape->size());
+  if (axis < -rank || axis >= rank) return std::nullopt;
+  if (axis < 0) axis += rank;
+  std::vector<int64_t> slice;
+  for (int64_t d = 0; d < rank; ++d) {
+    const int64_t extent = (*shape)[static_cast<size_t>(d)];
+    if (d == axis && (extent < 2 || extent % 2 != 0)) return std::nullopt;
+    const int64_t part = d == axis ? extent / 2 : extent;
+    const int64_t start = d == axis ? which * part : 0;
+    slice.insert(slice.end(), {start, start + part, 1});
+  }
+  return JoinInts(slice);
+}
+
+// The slice of what permutation `order` turns into `slice`.
+std::optional<std::string> SliceBefore(const std::string& order_text,
+                                       const std::string& slice_text) {
+  const Ints order = SplitInts(order_text);
+  const Ints slice = SplitInts(slice_text);
+  if (!order || !slice || slice->size() != 3 * order->size()) return std::nullopt;
+  std::vector<int64_t> before(slice->size());
+  for (size_t d = 0; d < order->size(); ++d) {
+    const int64_t from = (*order)[d];
+    if (from < 0 || from >= static_cast<int64_t>(order->size())) return std::nullopt;
+    std::copy_n(slice->begin() + static_cast<std::ptrdiff_t>(3 * d), 3, before.begin() + 3 * from);
+  }
+  return JoinInts(before);
 }
 
 // Folds an op over constants where the result is the correctly rounded one on every machine.
@@ -405,6 +440,19 @@ void DeclareValues(EGraph& graph) {
                               }
                             }
                             return g.String(JoinInts(sum));
+                          });
+  graph.RegisterPrimitive("half", {egraph::kString, egraph::kI64, egraph::kI64}, egraph::kString,
+                          [](EGraph& g, Args args) -> Result {
+                            const auto slice =
+                                Half(g.AsString(args[0]), g.AsI64(args[1]), g.AsI64(args[2]));
+                            if (!slice) return std::nullopt;
+                            return g.String(*slice);
+                          });
+  graph.RegisterPrimitive("slice-before", {egraph::kString, egraph::kString}, egraph::kString,
+                          [](EGraph& g, Args args) -> Result {
+                            auto slice = SliceBefore(g.AsString(args[0]), g.AsString(args[1]));
+                            if (!slice) return std::nullopt;
+                            return g.String(*slice);
                           });
   graph.RegisterPrimitive("identity-order", {egraph::kString}, egraph::kBool,
                           [](EGraph& g, Args args) -> Result {

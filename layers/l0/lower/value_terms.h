@@ -2,7 +2,7 @@
 //
 //   Val terms: (Input name) (Number x dtype) (Iota shape axis dtype) (Random key shape)
 //              (Add a b) … (Where c a b) (Cast a dtype) (Bitcast a dtype)
-//              (Sum a axes) (Maximum a axes) (Matmul a b)
+//              (Bf16Pair a b) (Sum a axes) (Maximum a axes) (Matmul a b) (Bf16Matmul a b)
 //              (Reshape a shape) (Permute a order) (Expand a shape) (Pad a pairs) (Slice a triples)
 //              (Flip a axes) (Gather x index) (ScatterAdd index updates shape)
 //   lists of integers are strings, "128,256"
@@ -11,6 +11,8 @@
 //     (compose-orders p q)   the permutation that p, then q amount to
 //     (identity-order p)     whether it moves nothing
 //     (sum-pads p q)         the padding that p inside of q amounts to
+//     (half s axis i)        the slice of the i-th half of an axis of s; of an even extent
+//     (slice-before p l)     the slice of what permutation p turns into slice l
 //     (inner-axes s axes)    all axes of s but the outermost; only where `axes` are all of them
 //     (rank s) (extent s i) (elements s)   of a shape; axis −1 is the last
 #pragma once

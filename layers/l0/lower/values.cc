@@ -19,6 +19,9 @@ bool IsReduction(Op op) { return op == Op::kReduceSum || op == Op::kReduceMax; }
 bool IsElementwise(Op op) {
   return tensor::Definition(op).op_class == tensor::OpClass::kElementwise;
 }
+bool IsContraction(Op op) {
+  return tensor::Definition(op).op_class == tensor::OpClass::kContraction;
+}
 
 namespace {
 

@@ -51,6 +51,7 @@ int64_t Bytes(const Value& value);
 bool IsView(tensor::Op op);
 bool IsReduction(tensor::Op op);
 bool IsElementwise(tensor::Op op);
+bool IsContraction(tensor::Op op);
 
 // Encodes, saturates `algebra`, decodes. The algebra rules have been loaded into `graph` already.
 // Nothing, and why, when a rule has made what is no tensor, or the budget ended before the rules.

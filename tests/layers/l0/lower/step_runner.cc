@@ -57,14 +57,17 @@ std::optional<LoweredForTest> LowerForTest(Step step, const TestOptions& options
                                            std::string* failure_text) {
   LoweredForTest lowered;
   lowered.step = std::move(step);
-  cost::CpuMachine machine;
-  machine.cores = options.cores;
+  l1::SystemNode node;
+  node.cores = options.cores;
+  node.features = options.features;
+  const cost::CpuMachine machine = cost::MachineOf(node);
   const cost::CpuCostModel costs(machine);
   ChooseOptions choose;
   choose.mode = options.mode;
   choose.forced = options.forced;
   choose.budget = options.budget;
   choose.explain = options.explain;
+  choose.numerics = options.numerics;
   choose.prefix = "l0/test";
   std::optional<search::SearchFailure> failure;
   std::string rule_error;

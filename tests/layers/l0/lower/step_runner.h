@@ -32,6 +32,8 @@ struct TestOptions {
   RuleSources rules = EmbeddedRules();
   int64_t cores = 2;
   search::Budget budget;
+  egraph::Numerics numerics = egraph::Numerics::kReassoc;
+  std::vector<std::string> features;  // of the machine; empty: all that is known of
 };
 
 // Fails the test and gives nothing when there is no plan; `failure` then says why.
