@@ -1,5 +1,6 @@
 #include "runtime/memory.h"
 
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -54,6 +55,11 @@ absl::StatusOr<Memory> Memory::Allocate(const l0::Plan& plan) {
         Message("the plan's pools take ", static_cast<int64_t>(wanted),
                 " bytes of memory and the machine has ", available, " available"));
   }
+#ifdef __GLIBC__
+  // What the search for the plan gave back goes on to the system: a large step's memory else comes
+  // on top of it.
+  malloc_trim(0);
+#endif
   Memory memory;
   for (const l0::Pool& pool : plan.pools) {
     Mapping mapping;

@@ -57,6 +57,15 @@ class Fast(L3cTest):
         gpt = self.write("gpt.l2", text)
         self.assertLess(self.expect_near(gpt, "--data", f"tokens={ROOT}/data/shakespeare", "--steps", 500), 3.0)
 
+    def test_what_is_bound_by_arithmetic_gains_by_the_costs(self):
+        """The ratio that docs/performance.md measures, as the cost model tells it."""
+        seconds = {}
+        for numerics in ("reassoc", "fast"):
+            events = self.l3c("optimize", WORKLOADS / "mlp_1024.l2", "--synthetic", "--json", "--brief", "--numerics",
+                              numerics, "--system", self.system(", avx512bf16")).events()
+            seconds[numerics] = next(e["step_time"] for e in events if e["event"] == "cost")
+        self.assertGreater(seconds["reassoc"] / seconds["fast"], 1.4)
+
     def test_a_plan_is_the_same_program_on_every_cpu(self):
         """By the instructions for it, by AVX2 and FMA, and by neither, where multiply-adds of f32 round twice."""
         workload = (WORKLOADS / "mlp_small_sgd.l2", "--synthetic")

@@ -14,7 +14,7 @@ SequenceFigures FiguresOf(const l0::Sequence& sequence, const std::vector<l0::Ke
     ++figures.kernels;
     const l0::KernelWork& kernel = work[command.kernel];
     figures.bytes_moved += kernel.bytes_read + kernel.bytes_written;
-    figures.multiply_adds += kernel.multiply_adds;
+    figures.multiply_adds += kernel.multiply_adds + 2 * kernel.bf16_dots;
   }
   return figures;
 }

@@ -628,7 +628,13 @@ class CandidateFinder {
     }
   }
 
+  // A scalar is no work beside a tensor, but whoever reads it would wait for all of the tensor:
+  // every update of a step for that of the embedding, say, and what they read would live till then.
   bool CanSideStore(const Candidate& kernel, const Entry& entry) const {
+    if (tensor::NumElements(table_.values[entry.value].shape) == 1 &&
+        tensor::NumElements(table_.values[kernel.roots[0]].shape) > 1) {
+      return false;
+    }
     return options_.fuse && entry.context == 0 && stored_[entry.value] &&
            table_.values[entry.value].input < 0 && entry.value != kernel.roots[0] &&
            !entry.inlines.empty() && entry.maps.size() == 1 &&

@@ -181,6 +181,37 @@ class StepPlanner {
         if (it != readers.end() && it->second > 0) --it->second;
       }
     }
+    return Postponed(std::move(order), after);
+  }
+
+  // What makes more than it frees goes as late as those that follow it allow: a weight turned over
+  // for the backward pass is not made before the forward pass because it is small.
+  std::vector<size_t> Postponed(std::vector<size_t> order,
+                                const std::vector<std::set<size_t>>& after) const {
+    std::map<Storage, size_t> last_reader;  // positions move, but not past a reader
+    for (size_t i : order) {
+      for (const Binding& b : built_[i].bindings) last_reader[b.storage] = i;
+    }
+    for (size_t at = order.size(); at-- > 0;) {
+      const size_t i = order[at];
+      int64_t growth = 0;
+      for (size_t p = 0; p < built_[i].bindings.size(); ++p) {
+        const Binding& b = built_[i].bindings[p];
+        if (b.state >= 0 || b.storage.kernel < 0) continue;
+        const int64_t bytes = Bytes(chosen_.table.values[b.storage.value]);
+        if (built_[i].kernel.params[p].access != Access::kIn) {
+          growth += bytes;
+        } else if (last_reader.at(b.storage) == i) {
+          growth -= bytes;
+        }
+      }
+      if (growth <= 0) continue;
+      size_t to = at;
+      while (to + 1 < order.size() && !after[order[to + 1]].contains(i)) ++to;
+      // Nobody waits for what is reported at the end; it stays where it is.
+      if (to + 1 == order.size()) continue;
+      std::rotate(order.begin() + at, order.begin() + at + 1, order.begin() + to + 1);
+    }
     return order;
   }
 

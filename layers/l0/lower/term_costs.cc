@@ -103,8 +103,9 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
     case kDotTerm: {
       const DotForm& form = forms_[static_cast<size_t>(arg(2))];
       const auto [v, d] = definition_at_(arg(0));
-      const double k = static_cast<double>(
-          table_.values[table_.values[v].definitions[d].inputs[0]].shape.back());
+      const Definition& product = table_.values[v].definitions[d];
+      const double terms = product.op == tensor::Op::kBf16Matmul ? 2 : 1;
+      const double k = terms * static_cast<double>(table_.values[product.inputs[0]].shape.back());
       return cost.Set(kTime, form.seconds, EvidenceOf(form.evidence))
           .Set(kBytes,
                static_cast<double>(Bytes(table_.values[form.left]) +
