@@ -16,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "layers/l0/kernel_trial.h"
 #include "layers/l0/uop_interpreter.h"
+#include "tools/l3c/edge_blocks.h"
 
 namespace l3c::tools {
 namespace {
@@ -101,13 +102,10 @@ std::string InAnotherProcess(Work work) {
 
 class Trial {
  public:
-  Trial(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near, bool must_compare,
-        void* context)
+  Trial(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near)
       : kernel_(kernel),
         code_(code),
         how_near_(how_near),
-        must_compare_(must_compare),
-        context_(context),
         wanted_(kernel),
         got_(kernel),
         again_(kernel) {}
@@ -122,14 +120,10 @@ class Trial {
     }
     const std::vector<int64_t> blocks = Blocks();
     if (blocks.empty()) return absl::OkStatus();
-    if (must_compare_ && !compared_) {
-      return absl::ResourceExhaustedError("its blocks are too large for the interpreter");
-    }
     const bool all = static_cast<int64_t>(blocks.size()) == l0::NumBlocks(kernel_);
     const std::string fate = InAnotherProcess([&] {
       const auto call = [&](const SharedBuffers& buffers, int64_t first, int64_t last) {
-        std::vector<void*> pointers = buffers.Pointers();
-        pointers.push_back(context_);
+        const std::vector<void*> pointers = buffers.Pointers();
         code_(pointers.data(), first, last);
       };
       if (all) {
@@ -177,33 +171,14 @@ class Trial {
     std::vector<int64_t> blocks;
     for (int64_t i = 0; i < some; ++i) blocks.push_back(i * count / some);
     if (some == count) return blocks;
-    const std::vector<int64_t> corners = Corners();
-    if (operations / static_cast<double>(count) * static_cast<double>(corners.size()) <=
+    const std::vector<int64_t> edges = EdgeBlocks(kernel_);
+    if (operations / static_cast<double>(count) * static_cast<double>(edges.size()) <=
         10 * kMoment) {
-      blocks.insert(blocks.end(), corners.begin(), corners.end());
-    } else {
-      compared_ = compared_ && !must_compare_;
+      blocks.insert(blocks.end(), edges.begin(), edges.end());
     }
     std::sort(blocks.begin(), blocks.end());
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     return blocks;
-  }
-
-  // The blocks at the ends of every grid axis.
-  std::vector<int64_t> Corners() const {
-    std::vector<int64_t> corners = {0};
-    int64_t stride = 1;
-    for (size_t a = kernel_.axes.size(); a-- > 0;) {
-      const l0::Axis& axis = kernel_.axes[a];
-      if (axis.kind != l0::AxisKind::kGrid) continue;
-      const int64_t blocks = (axis.extent + axis.block - 1) / axis.block;
-      const size_t before = corners.size();
-      for (size_t c = 0; blocks > 1 && c < before; ++c) {
-        corners.push_back(corners[c] + (blocks - 1) * stride);
-      }
-      stride *= blocks;
-    }
-    return corners;
   }
 
   absl::Status Margins() const {
@@ -249,23 +224,17 @@ class Trial {
   const l0::Kernel& kernel_;
   const runtime::KernelFn code_;
   const l0::CodeClass how_near_;
-  const bool must_compare_;
-  void* const context_;
   const SharedBuffers wanted_, got_, again_;
   bool compared_ = true;
 };
 
 }  // namespace
 
-absl::Status TryCode(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near,
-                     bool must_compare, void* context) {
+absl::Status TryCode(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near) {
   size_t bytes = 0;
   for (const l0::Param& param : kernel.params) bytes += l0::BytesOf(param);
-  if (bytes > kMaxBytes) {
-    return must_compare ? absl::ResourceExhaustedError("its buffers are too large to compare it")
-                        : absl::OkStatus();
-  }
-  return Trial(kernel, code, how_near, must_compare, context).Run();
+  if (bytes > kMaxBytes) return absl::OkStatus();  // too much to try
+  return Trial(kernel, code, how_near).Run();
 }
 
 }  // namespace l3c::tools
