@@ -133,7 +133,7 @@ class Chooser {
     std::string wrong;
     std::optional<ValueTable> table = BuildValues(step_, graph_, budget_, report, wrong);
     Account(report);
-    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
+    Spend(report.matches);
     if (!wrong.empty()) return RuleError(std::move(wrong));
     if (!table) {
       failure_ = OutOfBudget(report);
@@ -175,6 +175,16 @@ class Chooser {
     }
   }
 
+  // A step of hundreds of layers has rows of its own (Room), and work for each of its rulesets; a
+  // budget that somebody gives is for all of them and for the comparison of what they find.
+  bool IsGiven() const { return options_.budget.work != search::Budget().work; }
+  void Spend(uint64_t work) {
+    if (IsGiven()) budget_.max_matches -= std::min(budget_.max_matches, work);
+  }
+  uint64_t WorkOfSearch() const {
+    return IsGiven() ? budget_.max_matches : std::numeric_limits<uint64_t>::max();
+  }
+
   search::Timeout OutOfBudget(const egraph::RunReport& report) const {
     std::string hint;
     if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
@@ -190,7 +200,7 @@ class Chooser {
     const egraph::RunReport report =
         egraph::RunRuleset(graph_, graph_.FindRuleset(ruleset), budget_);
     Account(report);
-    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
+    Spend(report.matches);
     out_of_nodes_ = report.stop == egraph::StopReason::kNodeLimit;
     if (report.stop == egraph::StopReason::kFailed) {
       rule_error_ = *graph_.failure();
@@ -478,13 +488,6 @@ class Chooser {
     }
   }
 
-  // Work that comparing kernels may take. Where nobody has said how much, it has bounds of its own
-  // (choice_search.cc), which grow with the step.
-  uint64_t RoomToCompare() const {
-    const bool given = options_.budget.work != search::Budget().work;
-    return given ? budget_.max_matches : std::numeric_limits<uint64_t>::max();
-  }
-
   // The costs of all terms, less what forced extents of forms exclude, and the search under them.
   struct PlanSearch {
     PlanSearch(const Chooser& chooser, const egraph::EGraphView& view,
@@ -497,7 +500,7 @@ class Chooser {
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
           // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
           search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph,
-                 chooser.RoomToCompare()) {
+                 chooser.WorkOfSearch()) {
       for (const ValueForm& form : forms) {
         if (extents.contains(form.name) || !search.feasible()) continue;
         search.TryTogether(NodesOf(extractor, form.own));
@@ -709,7 +712,7 @@ class Chooser {
       return std::nullopt;
     }
     explanation_.report.work += plans.search.work();
-    if (plans.search.work() > 0 && plans.search.work() >= RoomToCompare()) {
+    if (plans.search.work() > 0 && plans.search.work() >= WorkOfSearch()) {
       explanation_.cuts.push_back(
           "the budget of work ended while the kernels of '" + step_.name +
           "' were compared; the plan may be slower than the best. '--budget work=N' with N above " +
