@@ -73,6 +73,11 @@ constexpr Meaning kPlacement[] = {
     {"(StepAt m (Made (Op2 \"model_state\" (Op2 \"forward_backward\" (Op1 \"load\" "
      "(Ahead d s (Data))) (Params m)) (State m)) m))",
      "(Step)", "(StateFits m) (Flight d s)"},
+    {"(AtRest v m)", "", "(Streams f m) (= v (ParamsFrom f m))"},
+    {"(AtRest v m)", "", "(Streams f m) (= v (StateFrom f m))"},
+    {"(StepFrom f m (Made (Op2 \"model_state\" (Op2 \"forward_backward\" (Op1 \"load\" "
+     "(Ahead d s (Data))) (ParamsFrom f m)) (StateFrom f m)) m))",
+     "(Step)", "(Streams f m) (Flight d s)"},
     {"(Here (Made v m))", "(Placed v m)", ""},
     {"(Move (Made v k) what k m)", "(Placed v m)", "(Link k m) (= what (Name v))"},
     {"(Along (Made v k) what k m)", "(Placed v m)",

@@ -132,7 +132,7 @@ class Chooser {
     std::string wrong;
     std::optional<ValueTable> table = BuildValues(step_, graph_, budget_, report, wrong);
     Account(report);
-    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
+    Spend(report.matches);
     if (!wrong.empty()) return RuleError(std::move(wrong));
     if (!table) {
       failure_ = OutOfBudget(report);
@@ -174,6 +174,16 @@ class Chooser {
     }
   }
 
+  // A step of hundreds of layers has rows of its own (Room), and work for each of its rulesets; a
+  // budget that somebody gives is for all of them and for the comparison of what they find.
+  bool IsGiven() const { return options_.budget.work != search::Budget().work; }
+  void Spend(uint64_t work) {
+    if (IsGiven()) budget_.max_matches -= std::min(budget_.max_matches, work);
+  }
+  uint64_t WorkOfSearch() const {
+    return IsGiven() ? budget_.max_matches : std::numeric_limits<uint64_t>::max();
+  }
+
   search::Timeout OutOfBudget(const egraph::RunReport& report) const {
     std::string hint;
     if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
@@ -189,7 +199,7 @@ class Chooser {
     const egraph::RunReport report =
         egraph::RunRuleset(graph_, graph_.FindRuleset(ruleset), budget_);
     Account(report);
-    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
+    Spend(report.matches);
     out_of_nodes_ = report.stop == egraph::StopReason::kNodeLimit;
     if (report.stop == egraph::StopReason::kFailed) {
       rule_error_ = *graph_.failure();
@@ -489,7 +499,7 @@ class Chooser {
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
           // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
           search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph,
-                 chooser.budget_.max_matches) {
+                 chooser.WorkOfSearch()) {
       for (const ValueForm& form : forms) {
         if (extents.contains(form.name) || !search.feasible()) continue;
         search.TryTogether(NodesOf(extractor, form.own));
@@ -628,7 +638,7 @@ class Chooser {
       return std::nullopt;
     }
     explanation_.report.work += plans.search.work();
-    if (plans.search.work() > 0 && plans.search.work() >= budget_.max_matches) {
+    if (plans.search.work() > 0 && plans.search.work() >= WorkOfSearch()) {
       explanation_.cuts.push_back(
           "the budget of work ended while the kernels of '" + step_.name +
           "' were compared; the plan may be slower than the best. '--budget work=N' with N above " +
