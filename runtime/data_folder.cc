@@ -60,6 +60,26 @@ nlohmann::json ParseWithoutRepeats(const std::string& text, std::string& repeate
   return nlohmann::json::parse(text, note, /*allow_exceptions=*/false);
 }
 
+// Where in a text that is no JSON it stops being any, and why.
+std::string JsonFault(const std::string& file, const std::string& text) {
+  try {
+    static_cast<void>(nlohmann::json::parse(text));
+  } catch (const nlohmann::json::parse_error& error) {
+    const size_t at = std::min(error.byte == 0 ? 0 : error.byte - 1, text.size());
+    const size_t line = static_cast<size_t>(std::count(text.begin(), text.begin() + at, '\n')) + 1;
+    const size_t newline = at == 0 ? std::string::npos : text.rfind('\n', at - 1);
+    const size_t column = at - (newline == std::string::npos ? 0 : newline + 1) + 1;
+    // The library's own account begins with its name and the place.
+    const std::string_view what = error.what();
+    const size_t why = what.find("; expected ");
+    return Message(file, ":", line, ":", column, ": not JSON",
+                   why == std::string_view::npos ? "" : ": ",
+                   why == std::string_view::npos ? "" : what.substr(why + 2),
+                   at == text.size() ? " before the end" : "");
+  }
+  return Message(file, ": not JSON");
+}
+
 }  // namespace
 
 absl::StatusOr<DataFolder> DataFolder::Open(const l0::DataSource& source, const std::string& path,
@@ -86,7 +106,7 @@ absl::Status DataFolder::ReadManifest(const std::string& file, const std::string
   std::string repeated;
   manifest_ = ParseWithoutRepeats(*text, repeated);
   manifest_path_ = file;
-  if (manifest_->is_discarded()) return bad("not JSON");
+  if (manifest_->is_discarded()) return absl::InvalidArgumentError(JsonFault(file, *text));
   if (!repeated.empty()) return bad(Message("'", repeated, "' stands twice in one place"));
   if (!manifest_->is_object()) return bad("an object of splits was expected");
   const std::vector<std::string> known = {"train", "test"};
@@ -115,8 +135,7 @@ absl::Status DataFolder::CheckEntries() const {
 absl::StatusOr<FieldFile> DataFolder::FromEntry(const std::string& split, const std::string& field,
                                                 const nlohmann::json& entry) const {
   const auto bad = [&](std::string_view message) {
-    return absl::InvalidArgumentError(
-        Message(manifest_path_, ": ", split, ".", field, message));
+    return absl::InvalidArgumentError(Message(manifest_path_, ": ", split, ".", field, message));
   };
   if (!entry.is_object()) return bad(" is no object with 'file' and 'format'");
   const std::vector<std::string> known = {"file", "format", "column", "scale"};
@@ -160,35 +179,39 @@ absl::StatusOr<FieldFile> DataFolder::FromManifest(const std::string& split,
   if (!fields.contains(field)) {
     const std::vector<std::string> names = KeysOf(fields);
     return bad(Message("split '", split, "' has no field '", field, "', which data '",
-                       source_->name, "' declares; it has ",
-                       names.empty() ? "none" : Quoted(names), DidYouMean(field, names)));
+                       source_->name, "' declares; it has ", names.empty() ? "none" : Quoted(names),
+                       DidYouMean(field, names)));
   }
   return FromEntry(split, field, fields[field]);
 }
 
 absl::StatusOr<FieldFile> DataFolder::ByName(const std::string& split,
                                              const std::string& field) const {
-  FieldFile file;
+  std::vector<FieldFile> found;
   std::error_code ignored;
   const fs::path folder(path_);
   for (const ArrayFormat& format : ArrayFormats()) {
     for (std::string_view packed : {"", ".gz"}) {
       const fs::path path = folder / Message(split, ".", field, ".", format.name, packed);
       if (!fs::exists(path, ignored)) continue;
-      file.format = &format;
-      file.path = path.string();
-      return file;
+      found.emplace_back().format = &format;
+      found.back().path = path.string();
     }
   }
   if (const fs::path path = folder / Message(split, ".", field); fs::is_directory(path, ignored)) {
-    file.kind = kImages;
-    file.path = path.string();
-    return file;
+    found.emplace_back().kind = kImages;
+    found.back().path = path.string();
   }
-  return absl::NotFoundError(Message(path_, ": neither dataset.json nor a file ", split, ".", field,
-                                     ".EXT with EXT one of ", FormatNames(),
-                                     " (or with .gz behind it), nor a folder ", split, ".", field,
-                                     " of pictures"));
+  if (found.size() == 1) return found.front();
+  if (found.size() > 1) {
+    // Whichever was taken, it could be the wrong one.
+    return absl::InvalidArgumentError(Message("both '", found[0].path, "' and '", found[1].path,
+                                              "' could be field '", field, "' of split '", split,
+                                              "': remove one, or say which in dataset.json"));
+  }
+  return absl::NotFoundError(Message(
+      path_, ": neither dataset.json nor a file ", split, ".", field, ".EXT with EXT one of ",
+      FormatNames(), " (or with .gz behind it), nor a folder ", split, ".", field, " of pictures"));
 }
 
 absl::StatusOr<bool> DataFolder::Has(const std::string& split) const {
@@ -197,6 +220,7 @@ absl::StatusOr<bool> DataFolder::Has(const std::string& split) const {
   absl::Status missing;
   for (const l0::FieldSource& field : source_->fields) {
     const absl::StatusOr<FieldFile> file = File(split, field.field);
+    if (!file.ok() && !absl::IsNotFound(file.status()) && !manifest_) return file.status();
     if (file.ok()) {
       ++found;
     } else if (missing.ok()) {

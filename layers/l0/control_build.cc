@@ -169,10 +169,12 @@ class TrainingBuilder {
     signals_ = b_.AddRegion("signals", RegionAccess::kReadOnly, {0}, {"stop"});
     for (const PhaseControl& phase : control_.phases) {
       queues_.Add(phase.load);
+      queues_.Add(phase.fetch);
       queues_.Add(phase.train);
       queues_.Add({phase.publish_train});
       if (phase.eval_batches == 0) continue;
       queues_.Add(phase.load_eval);
+      queues_.Add(phase.fetch_eval);
       queues_.Add(phase.eval);
       queues_.Add({phase.publish_test});
     }
@@ -296,6 +298,7 @@ class TrainingBuilder {
       Operand step = b_.Load(cursor_, kStep);
       Operand argument = ShiftArgument(b_, step);
       queues_.Push(phase.load[k], argument);
+      if (!phase.fetch.empty()) queues_.Push(phase.fetch[k], argument);
       queues_.Push(phase.train[k], argument);
       Operand next = Increment(kStep, step);
       Operand epoch_step = Increment(kEpochStep, b_.Load(cursor_, kEpochStep));
@@ -367,6 +370,7 @@ class TrainingBuilder {
       Operand batch = b_.Load(cursor_, kEvalBatch);
       Operand argument = ShiftArgument(b_, batch);
       queues_.Push(phase.load_eval[k], argument);
+      if (!phase.fetch_eval.empty()) queues_.Push(phase.fetch_eval[k], argument);
       queues_.Push(phase.eval[k], argument);
       Operand next = Increment(kEvalBatch, batch);
       Operand more = b_.Cmp(CmpOp::kLt, next, Limit(p, kEvalBatches));
@@ -422,6 +426,7 @@ ControlUnit BuildEvaluationControl(const Plan& plan, const EvaluationControl& co
   RegionId signals = b.AddRegion("signals", RegionAccess::kReadOnly, {0}, {"stop"});
   Queues queues(plan, b);
   queues.Add(control.load);
+  queues.Add(control.fetch);
   queues.Add(control.eval);
   queues.Add({control.publish});
 
@@ -442,6 +447,7 @@ ControlUnit BuildEvaluationControl(const Plan& plan, const EvaluationControl& co
     Operand batch = b.Load(cursor, 0);
     Operand argument = ShiftArgument(b, batch);
     queues.Push(control.load[k], argument);
+    if (!control.fetch.empty()) queues.Push(control.fetch[k], argument);
     queues.Push(control.eval[k], argument);
     Operand next = b.Arith(ArithOp::kAdd, batch, Operand::Imm(1));
     b.Store(cursor, 0, next);

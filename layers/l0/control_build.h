@@ -58,6 +58,8 @@ struct PhaseControl {
   std::vector<SequenceId> load_eval;
   std::vector<SequenceId> eval;
   SequenceId publish_test = 0;  // { publish test }
+  // Transfers of each slot beside the loads, on a stream of their own; empty where there are none.
+  std::vector<SequenceId> fetch, fetch_eval;
 };
 
 struct TrainingControl {
@@ -70,6 +72,7 @@ struct EvaluationControl {
   std::vector<SequenceId> load;
   std::vector<SequenceId> eval;
   SequenceId publish = 0;
+  std::vector<SequenceId> fetch;
 };
 
 // The unit `train`. Reads plan.streams and plan.sequences, nothing else of the plan.

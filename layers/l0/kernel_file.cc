@@ -79,14 +79,14 @@ class FileReader {
   // "FILE" or "FILE", SYMBOL
   bool ReadArguments() {
     const std::string& args = hatch_.args;
-    const size_t end =
-        args.size() < 3 || args.front() != '"' ? std::string::npos : args.find('"', 1);
-    if (end == std::string::npos || end == 1) {
+    const std::optional<std::string> path = KernelPath(hatch_);
+    if (!path) {
       Error(Kind::kSyntax, "l0::kernel takes the name of a file")
           .Fix("write it in quotes: #[l0::kernel(\"fast.uop\")]");
       return false;
     }
-    name_ = args.substr(1, end - 1);
+    name_ = *path;
+    const size_t end = name_.size() + 1;
     symbol_ = declared_.name;
     if (end + 1 == args.size()) return true;
     const std::string_view rest = std::string_view(args).substr(end + 1);
@@ -209,6 +209,13 @@ class FileReader {
 };
 
 }  // namespace
+
+std::optional<std::string> KernelPath(const support::EscapeHatch& hatch) {
+  const std::string& args = hatch.args;
+  const size_t end = args.size() < 3 || args.front() != '"' ? std::string::npos : args.find('"', 1);
+  if (end == std::string::npos || end == 1) return std::nullopt;
+  return args.substr(1, end - 1);
+}
 
 std::optional<FileKernel> KernelFromFile(const support::EscapeHatch& hatch, const Kernel& declared,
                                          const std::string& folder,

@@ -34,4 +34,7 @@ std::optional<FileKernel> KernelFromFile(const support::EscapeHatch& hatch, cons
                                          const std::string& folder,
                                          support::Diagnostics& diagnostics);
 
+// The file that an annotation names; nothing where it names none.
+std::optional<std::string> KernelPath(const support::EscapeHatch& hatch);
+
 }  // namespace l3c::l0

@@ -171,6 +171,17 @@ class Scheduler {
     return best && (AxisBit(*best) & bound) ? best : std::nullopt;
   }
 
+  // Where nothing is read along the sum, such as a comparison of each index with a label, its last
+  // axis will do, if it is long enough.
+  std::optional<AxisId> FreeReduceAxis(UopId reduce) const {
+    const AxisSet bound = SetOf(kernel_.uops[reduce].axes);
+    for (UopId id : ConeOf(kernel_.uops[reduce].src[0])) {
+      if (kernel_.uops[id].op == UOp::kLoad && (free_[id] & bound)) return std::nullopt;
+    }
+    const AxisId last = kernel_.uops[reduce].axes.back();
+    return Extent(last) >= lanes_ ? std::optional<AxisId>(last) : std::nullopt;
+  }
+
   // ---- Building -----------------------------------------------------------------------------
 
   Schedule Start(std::string name) const {
@@ -209,7 +220,8 @@ class Scheduler {
     }
     for (UopId id : all) {
       if (kernel_.uops[id].op != UOp::kReduce || HasVector(schedule, ScopeOf(id))) continue;
-      const std::optional<AxisId> axis = BestReduceAxis(id);
+      std::optional<AxisId> axis = BestReduceAxis(id);
+      if (!axis) axis = FreeReduceAxis(id);
       if (axis && VectorFits(schedule, *axis)) SetVector(schedule, *axis, registers);
     }
   }
@@ -326,7 +338,7 @@ class Scheduler {
       if (const std::optional<AxisId> axis = GridAxis(schedule)) {
         Schedule grid = schedule;
         SetGrid(grid, *axis);
-        Keep(grid);
+        Keep(grid, RowsOutside(grid));
       }
       if (registers == 2) {
         schedule.name += " whole";
@@ -365,8 +377,29 @@ class Scheduler {
       const std::optional<AxisId> axis = GridAxis(schedule);
       if (axis && schedule.axes[*axis].tile == 1) schedule.axes[*axis].tile = rows;
       if (axis) SetGrid(schedule, *axis);
-      Keep(schedule);
+      Keep(schedule, RowsOutside(schedule));
     }
+  }
+
+  // The order of the axes for sums that are added up in memory: those that more of the sums keep
+  // outside, so that each stays at one place for as long as it can; the columns innermost.
+  std::vector<AxisId> RowsOutside(const Schedule& schedule) const {
+    std::vector<int> kept(kernel_.axes.size());
+    bool sums = false;
+    for (const Uop& uop : kernel_.uops) {
+      if (uop.op != UOp::kStore || !uop.accumulate || IsDynamic(uop)) continue;
+      sums = true;
+      for (const auto& [axis, coefficient] : uop.index.terms) ++kept[axis];
+    }
+    std::vector<AxisId> order;
+    if (!sums) return order;
+    for (AxisId axis = 0; axis < kernel_.axes.size(); ++axis) order.push_back(axis);
+    std::stable_sort(order.begin(), order.end(), [&](AxisId a, AxisId b) {
+      const bool a_lanes = schedule.axes[a].vector > 1;
+      const bool b_lanes = schedule.axes[b].vector > 1;
+      return a_lanes != b_lanes ? b_lanes : !a_lanes && kept[a] > kept[b];
+    });
+    return order;
   }
 
   // ---- Matmul -------------------------------------------------------------------------------

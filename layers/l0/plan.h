@@ -28,6 +28,8 @@ enum class PoolKind : uint8_t {
   kPersistent,  // actor state: init to program end
   kArena,       // intermediates: live within one run of a sequence; slots share bytes
   kStaging,     // batches in flight between loader and compute, one set a pipeline slot
+  kWindow,      // state brought in from another memory: slots take turns at the same bytes, kept
+                // apart by the order of streams alone
 };
 
 struct Pool {
@@ -142,7 +144,7 @@ struct Token {
   support::Span span;
 };
 
-enum class StreamKind : uint8_t { kLoader, kCompute, kHost };
+enum class StreamKind : uint8_t { kLoader, kCompute, kHost, kTransfer };  // kTransfer: copies
 struct Stream {
   std::string name;
   StreamKind kind = StreamKind::kCompute;

@@ -14,10 +14,12 @@ struct Spelling {
 };
 inline constexpr Spelling kPoolKinds[] = {{"persistent", static_cast<int>(PoolKind::kPersistent)},
                                           {"arena", static_cast<int>(PoolKind::kArena)},
-                                          {"staging", static_cast<int>(PoolKind::kStaging)}};
+                                          {"staging", static_cast<int>(PoolKind::kStaging)},
+                                          {"window", static_cast<int>(PoolKind::kWindow)}};
 inline constexpr Spelling kStreamKinds[] = {{"loader", static_cast<int>(StreamKind::kLoader)},
                                             {"compute", static_cast<int>(StreamKind::kCompute)},
-                                            {"host", static_cast<int>(StreamKind::kHost)}};
+                                            {"host", static_cast<int>(StreamKind::kHost)},
+                                            {"transfer", static_cast<int>(StreamKind::kTransfer)}};
 inline constexpr Spelling kSampleKinds[] = {
     {"epoch_shuffle", static_cast<int>(SampleKind::kEpochShuffle)},
     {"sequential", static_cast<int>(SampleKind::kSequential)},

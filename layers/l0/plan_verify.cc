@@ -16,6 +16,7 @@
 #include "layers/l0/control_verify.h"
 #include "layers/l0/kernel_verify.h"
 #include "layers/l0/plan_rehearsal.h"
+#include "layers/l0/plan_verify_parts.h"
 
 namespace l3c::l0 {
 namespace {
@@ -25,30 +26,15 @@ using support::Diagnostics;
 using support::Kind;
 using support::Span;
 
-bool IsName(const std::string& text) {
-  const auto letter = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-  };
-  if (text.empty() || !letter(text[0])) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
-
-// Beyond this a number of steps is taken for a mistake, as in L1.
-constexpr int64_t kMaxSteps = int64_t{1} << 40;
-
 class Verifier {
  public:
   Verifier(const Plan& plan, Diagnostics& diagnostics) : plan_(plan), diagnostics_(diagnostics) {}
 
   void Verify() {
-    CheckNames();
-    CheckIds();
+    CheckNamesAndIds(plan_, diagnostics_);
     if (diagnostics_.has_errors()) return;
-    CheckPools();
-    CheckBuffers();
-    CheckInit();
-    CheckSources();
+    CheckMemory(plan_, diagnostics_);
+    CheckData(plan_, diagnostics_);
     for (const Kernel& kernel : plan_.kernels) VerifyKernel(kernel, diagnostics_);
     CheckCode();
     for (const Sequence& sequence : plan_.sequences) CheckSequence(sequence);
@@ -60,7 +46,6 @@ class Verifier {
     if (plan_.control.empty()) {
       Error(Kind::kLiveness, {}, "the plan has no control unit, so nothing ever runs");
     }
-    for (const ControlUnit& unit : plan_.control) CheckLimits(unit);
     bool control_sound = true;
     for (const ControlUnit& unit : plan_.control) {
       control_sound = VerifyControl(unit, plan_, diagnostics_) && control_sound;
@@ -101,200 +86,11 @@ class Verifier {
     }
   }
 
-  // ---- Names and ids -------------------------------------------------------------------------
-
-  template <class T>
-  void CheckNamesOf(std::string_view what, const std::vector<T>& things) {
-    std::map<std::string, Span> seen;
-    for (const T& thing : things) {
-      const std::string title = std::string(what) + " '" + thing.name + "'";
-      if (!IsName(thing.name)) {
-        Error(Kind::kConsistency, thing.span,
-              title + ": a name is letters, digits and underscores");
-      }
-      auto [it, added] = seen.emplace(thing.name, thing.span);
-      if (added) continue;
-      Error(Kind::kConsistency, thing.span, title + " is declared twice")
-          .With({it->second, "'" + thing.name + "' is declared here"});
-    }
-  }
-
-  void CheckNames() {
-    if (!IsName(plan_.name)) {
-      Error(Kind::kConsistency, {}, "the plan's name '" + plan_.name + "' is not a name");
-    }
-    CheckNamesOf("pool", plan_.pools);
-    CheckNamesOf("buffer", plan_.buffers);
-    CheckNamesOf("kernel", plan_.kernels);
-    CheckNamesOf("data source", plan_.sources);
-    CheckNamesOf("sampler", plan_.samplers);
-    CheckNamesOf("token", plan_.tokens);
-    CheckNamesOf("stream", plan_.streams);
-    CheckNamesOf("sequence", plan_.sequences);
-    CheckNamesOf("phase", plan_.phases);
-    CheckNamesOf("control unit", plan_.control);
-    if (plan_.sequences.size() >= size_t{1} << kSequenceBits) {
-      Error(Kind::kResourceBound, {}, "more sequences than a descriptor can name");
-    }
-    if (plan_.streams.size() > kMaxStreams) {
-      Error(Kind::kResourceBound, {}, "more than " + std::to_string(kMaxStreams) + " streams");
-    }
-    for (const DataSource& source : plan_.sources) {
-      if (source.fields.size() <= kMaxFields) continue;
-      Error(Kind::kResourceBound, source.span,
-            "data source '" + source.name + "' has more than " + std::to_string(kMaxFields) +
-                " fields");
-    }
-    for (const Token& token : plan_.tokens) {
-      if (token.initial <= kMaxTokenCount) continue;
-      Error(Kind::kResourceBound, token.span,
-            "token '" + token.name + "' begins with more than " + std::to_string(kMaxTokenCount));
-    }
-  }
-
-  template <class T>
-  bool CheckId(std::string_view what, uint64_t id, const std::vector<T>& things, Span span) {
-    if (id < things.size()) return true;
-    Error(Kind::kSafety, span,
-          std::string(what) + " " + std::to_string(id) + " does not exist; there are " +
-              std::to_string(things.size()));
-    return false;
-  }
-
-  void CheckIds() {
-    for (const Buffer& buffer : plan_.buffers) {
-      CheckId("pool", buffer.pool, plan_.pools, buffer.span);
-    }
-    for (const KernelCode& code : plan_.code) {
-      CheckId("kernel", code.kernel, plan_.kernels, code.span);
-    }
-    for (const InitOp& op : plan_.init) CheckId("buffer", op.buffer, plan_.buffers, op.span);
-    for (const Sampler& sampler : plan_.samplers) {
-      CheckId("data source", sampler.source, plan_.sources, sampler.span);
-    }
-    for (BufferId id : plan_.parameters) CheckId("buffer", id, plan_.buffers, {});
-    for (BufferId id : plan_.optimiser_state) CheckId("buffer", id, plan_.buffers, {});
-    for (const Sequence& sequence : plan_.sequences) {
-      CheckId("stream", sequence.stream, plan_.streams, sequence.span);
-      for (const Command& command : sequence.commands) CheckCommandIds(command);
-    }
-  }
-
-  void CheckCommandIds(const Command& command) {
-    for (BufferId id : command.args) CheckId("buffer", id, plan_.buffers, command.span);
-    for (BufferId id : command.mask) CheckId("buffer", id, plan_.buffers, command.span);
-    for (const auto& [name, id] : command.fields) {
-      CheckId("buffer", id, plan_.buffers, command.span);
-    }
-    for (const auto& [name, id] : command.values) {
-      CheckId("buffer", id, plan_.buffers, command.span);
-    }
-    switch (command.kind) {
-      case CommandKind::kLaunch:
-        CheckId("kernel", command.kernel, plan_.kernels, command.span);
-        break;
-      case CommandKind::kLoad:
-        CheckId("sampler", command.sampler, plan_.samplers, command.span);
-        break;
-      case CommandKind::kWait:
-      case CommandKind::kSignal:
-        CheckId("token", command.token, plan_.tokens, command.span);
-        break;
-      case CommandKind::kCopy:
-        if (command.args.size() != 2) {
-          Error(Kind::kSafety, command.span, "a copy takes two buffers");
-        }
-        break;
-      case CommandKind::kReport:
-      case CommandKind::kCheckpoint:
-      case CommandKind::kPublish:
-      case CommandKind::kComplete:
-        break;
-    }
-  }
-
   // ---- Memory --------------------------------------------------------------------------------
 
-  void CheckPools() {
-    struct Node {
-      int64_t capacity = 0;
-      double used = 0;
-      const Pool* first = nullptr;
-    };
-    std::map<std::string, Node> nodes;
-    for (const Pool& pool : plan_.pools) {
-      if (!IsName(pool.node)) {
-        Error(Kind::kConsistency, pool.span, "pool '" + pool.name + "' is on no memory node");
-      }
-      if (pool.size < 0 || pool.capacity < 0) {
-        Error(Kind::kResourceBound, pool.span, "pool '" + pool.name + "' has a negative size");
-        continue;
-      }
-      Node& node = nodes[pool.node];
-      if (node.first == nullptr) {
-        node.capacity = pool.capacity;
-        node.first = &pool;
-      } else if (node.capacity != pool.capacity) {
-        Error(Kind::kConsistency, pool.span,
-              "pool '" + pool.name + "' gives node '" + pool.node + "' another capacity")
-            .With({node.first->span, "than pool '" + node.first->name + "' does"});
-      }
-      node.used += static_cast<double>(pool.size);
-    }
-    for (const auto& [name, node] : nodes) {
-      if (node.used <= static_cast<double>(node.capacity)) continue;
-      Error(Kind::kResourceBound, node.first->span,
-            "the pools on node '" + name + "' take " +
-                std::to_string(static_cast<int64_t>(node.used)) + " bytes of " +
-                std::to_string(node.capacity));
-    }
-  }
-
-  void CheckBuffers() {
-    for (const Buffer& buffer : plan_.buffers) {
-      const std::string title = "buffer '" + buffer.name + "'";
-      const Pool& pool = plan_.pools[buffer.pool];
-      double elements = 1;
-      bool extents = buffer.shape.size() <= static_cast<size_t>(tensor::kMaxRank);
-      for (int64_t extent : buffer.shape) {
-        extents = extents && extent >= 0 && extent <= tensor::kMaxElements;
-        elements *= static_cast<double>(extent);
-      }
-      if (!extents || elements > static_cast<double>(tensor::kMaxElements)) {
-        Error(Kind::kResourceBound, buffer.span, title + " has an impossible shape");
-        continue;
-      }
-      const auto bytes =
-          tensor::NumElements(buffer.shape) * static_cast<int64_t>(tensor::SizeOf(buffer.dtype));
-      if (buffer.size != bytes) {
-        Error(Kind::kConsistency, buffer.span,
-              title + " has a slot of " + std::to_string(buffer.size) + " bytes for " +
-                  std::to_string(bytes) + " bytes of elements");
-        continue;
-      }
-      if (buffer.offset < 0 || buffer.offset % kAlignment != 0) {
-        Error(Kind::kSafety, buffer.span,
-              title + " begins at " + std::to_string(buffer.offset) + ", which is no multiple of " +
-                  std::to_string(kAlignment));
-      } else if (buffer.offset > pool.size - buffer.size) {
-        Error(Kind::kResourceBound, buffer.span,
-              title + " ends at byte " + std::to_string(buffer.offset + buffer.size) +
-                  " of pool '" + pool.name + "', which has " + std::to_string(pool.size))
-            .With({pool.span, "pool '" + pool.name + "' is declared here"});
-      }
-      if (buffer.first_use < 0 || buffer.last_use < buffer.first_use) {
-        Error(Kind::kConsistency, buffer.span, title + " ends its life before it begins");
-      }
-      if (pool.kind != PoolKind::kArena &&
-          (buffer.first_use != 0 || buffer.last_use != kWholeRun)) {
-        Error(Kind::kConsistency, buffer.span,
-              title + " lives for the whole run in pool '" + pool.name + "', not a part of it");
-      }
-    }
-  }
-
-  // Slots that share bytes: only in an arena, and only if no sequence has both alive at once.
-  // Sharing between sequences is right when their order is, which the rehearsal looks at.
+  // Slots that share bytes: in a window, and in an arena if no sequence has both alive at once.
+  // Sharing between sequences and in a window is right when the order of commands is, which the
+  // rehearsal looks at.
   void CheckSlots() {
     std::vector<BufferId> order(plan_.buffers.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<BufferId>(i);
@@ -315,6 +111,7 @@ class Verifier {
         }
         if (b.size == 0 || a.last_use < b.first_use || b.last_use < a.first_use) continue;
         const Pool& pool = plan_.pools[a.pool];
+        if (pool.kind == PoolKind::kWindow) continue;
         if (pool.kind == PoolKind::kArena && !UsedTogether(order[i], order[j])) continue;
         Error(Kind::kSafety, b.span,
               "buffers '" + a.name + "' and '" + b.name + "' share bytes of pool '" + pool.name +
@@ -331,130 +128,6 @@ class Verifier {
     if (x == users_.end() || y == users_.end()) return false;
     return std::any_of(x->second.begin(), x->second.end(),
                        [&](size_t sequence) { return y->second.count(sequence) > 0; });
-  }
-
-  // ---- Init and data -------------------------------------------------------------------------
-
-  void CheckInit() {
-    std::set<BufferId> seen;
-    for (const InitOp& op : plan_.init) {
-      const Buffer& buffer = plan_.buffers[op.buffer];
-      const std::string title = "buffer '" + buffer.name + "'";
-      if (!seen.insert(op.buffer).second) {
-        Error(Kind::kConsistency, op.span, title + " is initialised twice");
-      }
-      if (plan_.pools[buffer.pool].kind == PoolKind::kArena) {
-        Error(Kind::kSafety, op.span, title + " lies in an arena, where no initial value stays");
-      }
-      const bool random = op.kind == InitKind::kNormal || op.kind == InitKind::kUniform;
-      if (random && !tensor::IsFloat(buffer.dtype)) {
-        Error(Kind::kConsistency, op.span,
-              title + " of integers cannot take random reals as initial values");
-      }
-      if (!std::isfinite(op.a) || !std::isfinite(op.b) ||
-          (op.kind == InitKind::kNormal && op.b < 0) ||
-          (op.kind == InitKind::kUniform && op.b < op.a)) {
-        Error(Kind::kConsistency, op.span,
-              "the initial distribution of " + title + " has impossible parameters");
-      }
-    }
-  }
-
-  void CheckSources() {
-    for (const DataSource& source : plan_.sources) {
-      std::set<std::string> fields;
-      for (const FieldSource& field : source.fields) {
-        const std::string title = "field '" + source.name + "." + field.field + "'";
-        if (!IsName(field.field) || !fields.insert(field.field).second) {
-          Error(Kind::kConsistency, source.span, title + " is declared twice or has no name");
-        }
-        double elements = 1;
-        bool sound = field.shape.size() < static_cast<size_t>(tensor::kMaxRank);
-        for (int64_t extent : field.shape) {
-          sound = sound && extent >= 1;
-          elements *= static_cast<double>(extent);
-        }
-        if (!sound || elements > static_cast<double>(tensor::kMaxElements)) {
-          Error(Kind::kResourceBound, source.span, title + " has an impossible shape");
-        }
-      }
-    }
-    for (const Sampler& sampler : plan_.samplers) {
-      if (sampler.batch < 1) {
-        Error(Kind::kResourceBound, sampler.span,
-              "sampler '" + sampler.name + "' yields batches of no row");
-      }
-      if (sampler.samples < 0 || sampler.samples > UINT32_MAX) {
-        Error(Kind::kResourceBound, sampler.span,
-              "sampler '" + sampler.name + "' has an impossible number of samples");
-      }
-      if ((sampler.kind == SampleKind::kReplay) != (sampler.buffer > 0)) {
-        Error(Kind::kConsistency, sampler.span,
-              "sampler '" + sampler.name + "': replay, and only replay, has a buffer");
-      }
-      if (sampler.shards < 1 || sampler.batch % sampler.shards != 0) {
-        Error(Kind::kConsistency, sampler.span,
-              "sampler '" + sampler.name + "': a batch of " + std::to_string(sampler.batch) +
-                  " cannot take evenly of " + std::to_string(sampler.shards) + " shards");
-      }
-      if (!IsName(sampler.split)) {
-        Error(Kind::kConsistency, sampler.span, "sampler '" + sampler.name + "' has no split");
-      }
-    }
-    for (const Phase& phase : plan_.phases) {
-      if (phase.epochs < 0 || phase.steps < 0 || phase.batch < 1) {
-        Error(Kind::kConsistency, phase.span, "phase '" + phase.name + "' has impossible totals");
-      }
-    }
-  }
-
-  // ---- Lengths -------------------------------------------------------------------------------
-
-  // The words that bound the loops of control units, by the names that control_build.h gives them;
-  // a phase of several has its name in front.
-  void CheckLimits(const ControlUnit& unit) {
-    for (const Region& region : unit.regions) {
-      if (region.name != "limits" || region.names.size() != region.values.size()) continue;
-      for (size_t w = 0; w < region.values.size(); ++w) {
-        CheckLimit(region, region.names[w], region.values[w]);
-      }
-    }
-  }
-
-  void CheckLimit(const Region& region, std::string_view name, int64_t value) {
-    const auto is = [name](std::string_view word) {
-      return name == word || (name.ends_with(word) && name[name.size() - word.size() - 1] == '_');
-    };
-    // An evaluation may go through the split once.
-    const bool evaluation = name == "batches" || is("eval_batches");
-    int64_t least = 0, most = std::numeric_limits<int64_t>::max();
-    if (evaluation) {
-      least = name == "batches" ? 1 : 0;
-      most = std::max<int64_t>(least, BatchesOfEvaluation());
-    } else if (is("steps")) {
-      least = 1;
-      most = kMaxSteps;
-    } else if (is("steps_per_epoch")) {
-      least = 1;
-    } else if (!is("eval_every") && !is("checkpoint_every")) {
-      return;
-    }
-    if (value >= least && value <= most) return;
-    Error(Kind::kResourceBound, region.span,
-          "'" + std::string(name) + "' is " + std::to_string(value))
-        .Fix("it must be " + std::to_string(least) + " to " + std::to_string(most) +
-             (evaluation ? ", the batches of the split that is evaluated" : ""));
-  }
-
-  // Of the largest split that is not trained on.
-  int64_t BatchesOfEvaluation() const {
-    int64_t most = 0;
-    for (const Sampler& sampler : plan_.samplers) {
-      if (sampler.batch < 1 || sampler.split == "train") continue;
-      most =
-          std::max(most, sampler.samples / sampler.batch + (sampler.samples % sampler.batch > 0));
-    }
-    return most;
   }
 
   // ---- Commands ------------------------------------------------------------------------------
@@ -484,7 +157,7 @@ class Verifier {
           CheckReport(command, reads);
           break;
         case CommandKind::kPublish:
-          if (!IsName(command.split)) {
+          if (!IsPlanName(command.split)) {
             Error(Kind::kConsistency, command.span, "a publish command names no split");
           }
           published_.insert(command.split);
@@ -623,7 +296,7 @@ class Verifier {
   }
 
   void CheckReport(const Command& command, std::vector<BufferId>& reads) {
-    if (!IsName(command.split)) {
+    if (!IsPlanName(command.split)) {
       Error(Kind::kConsistency, command.span, "a report command names no split");
     }
     for (const auto& [name, id] : command.values) {
@@ -632,7 +305,8 @@ class Verifier {
         Error(Kind::kSafety, command.span,
               "buffer '" + buffer.name + "' is reported and is not one f32");
       }
-      if (!IsName(name)) Error(Kind::kConsistency, command.span, "a reported value has no name");
+      if (!IsPlanName(name))
+        Error(Kind::kConsistency, command.span, "a reported value has no name");
       reported_.insert({command.split, name});
       reads.push_back(id);
     }
@@ -669,7 +343,7 @@ class Verifier {
     std::set<std::pair<std::string, std::string>> names;
     for (const Metric& metric : plan_.metrics) {
       const std::string title = "metric '" + metric.name + "(" + metric.split + ")'";
-      if (!IsName(metric.name) || !IsName(metric.split) ||
+      if (!IsPlanName(metric.name) || !IsPlanName(metric.split) ||
           !names.insert({metric.split, metric.name}).second) {
         Error(Kind::kConsistency, metric.span, title + " is declared twice or has no name");
       }

@@ -118,6 +118,10 @@ uint32_t MemoryOf(const System& system, uint32_t compute) {
   return memories.empty() ? compute : memories.front();
 }
 
+uint32_t HomeOf(const System& system, const Actor& actor) {
+  return actor.home ? *actor.home : MemoryOf(system, actor.node);
+}
+
 bool HasPath(const System& system, uint32_t from, uint32_t to) {
   std::vector<bool> reached(system.nodes.size());
   std::vector<uint32_t> work = {from};

@@ -116,6 +116,9 @@ struct Handler {
 struct Actor {
   std::string name;
   uint32_t node = 0;
+  // `state @ MEMORY`: another memory than the node's, which the state lies in and is brought in
+  // from, what a kernel needs while the kernel before it runs, and taken back to.
+  std::optional<uint32_t> home;
   std::vector<StateField> state;
   std::vector<Window> windows;
   std::vector<Handler> handlers;
@@ -286,6 +289,8 @@ inline constexpr std::string_view kValidField = "valid";
 std::vector<uint32_t> LocalMemories(const System& system, uint32_t compute);
 // The first of them: where a computation leaves what it makes. Itself where it has none.
 uint32_t MemoryOf(const System& system, uint32_t compute);
+// Where the state of an actor lies.
+uint32_t HomeOf(const System& system, const Actor& actor);
 // Whether buffers can live on the node: a memory node, or a compute node with vram.
 bool HoldsBuffers(const SystemNode& node);
 // Bytes that buffers on the node may take: capacity or vram.

@@ -130,6 +130,7 @@ class Lowering {
   // The annotation for the value of a layer in a graph: made of what its own values are made of.
   // Those, and its parameters, are named after it.
   static support::EscapeHatch OfLayer(const Graph& graph, const LayerKernel& kernel) {
+    if (kernel.hatch.args.find(", of: [") != std::string::npos) return kernel.hatch;
     std::vector<bool> inside(graph.size());
     std::vector<bool> outside(graph.size());
     inside[*graph.Find(kernel.layer)] = true;
@@ -234,6 +235,13 @@ class Lowering {
             kernels_.push_back({where.substr(layer + std::string_view(".infer.").size()), where,
                                 WithAbsolutePath(hatch, options_.folder)});
             continue;
+          }
+          const std::vector<std::string> known = {hatch.layer == "l1" ? "on" : "kernel"};
+          if (const std::string meant = support::ClosestMatch(hatch.directive, known);
+              !meant.empty() && hatch.directive != meant) {
+            return Fail("'" + support::PrintEscapeHatch(hatch) + "' on " + where + ": " +
+                            hatch.layer + " has no '" + hatch.directive + "'",
+                        "did you mean '" + meant + "'?", hatch.span);
           }
           // Dropping it would break its promise.
           return Fail("'" + support::PrintEscapeHatch(hatch) + "' on " + where +
@@ -523,7 +531,10 @@ class Lowering {
       demand.batch_bytes += static_cast<double>(ByteSize(node.dtype, node.shape));
     }
     for (const l2::Parameter& p : forward_.parameters) {
-      demand.parameter_bytes += static_cast<double>(ByteSize(DType::kF32, p.shape));
+      const auto bytes = static_cast<double>(ByteSize(DType::kF32, p.shape));
+      demand.parameter_bytes += bytes;
+      demand.largest_bytes = std::max(demand.largest_bytes, bytes);
+      ++demand.parameters;
     }
     demand.gradient_bytes = demand.parameter_bytes;
     demand.state_bytes = demand.parameter_bytes + 8;  // and the step
@@ -691,6 +702,7 @@ class Lowering {
     Actor actor;
     actor.name = ActorName(model);
     actor.node = place_.update;
+    actor.home = place_.rests;
     Window window;
     window.name = kWindow;
     for (const l2::Parameter& p : parameters) {

@@ -22,6 +22,7 @@ void ProgramParser::ParseActor() {
   std::vector<std::pair<size_t, Name>> window_fields;
   const bool ok = Block([&] {
     if (AcceptWord("state")) {
+      if (Accept("@") && !ParseHome(actor)) return false;
       return Block([&] { return ParseState(actor, states); });
     }
     if (AcceptWord("window")) return ParseWindow(actor, windows, window_fields);
@@ -44,6 +45,24 @@ void ProgramParser::ParseActor() {
     handlers_.push_back(std::move(handler));
   }
   program_.actors.push_back(std::move(actor));
+}
+
+bool ProgramParser::ParseHome(Actor& actor) {
+  const uint32_t at = Here();
+  const auto home = ExpectNode("a memory node");
+  if (!home) return false;
+  if (!HoldsBuffers(program_.system.nodes[*home])) {
+    Error(SpanFrom(at),
+          "'" + program_.system.nodes[*home].name + "' holds no state: it is no memory node",
+          Kind::kSafety);
+    return false;
+  }
+  if (actor.home && *actor.home != *home) {
+    Error(SpanFrom(at), "the state of an actor lies in one memory", Kind::kConsistency);
+    return false;
+  }
+  actor.home = *home;
+  return true;
 }
 
 bool ProgramParser::ParseState(Actor& actor, std::map<std::string, Span>& states) {

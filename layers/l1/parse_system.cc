@@ -1,8 +1,21 @@
 // Systems and data.
+#include <algorithm>
+#include <iterator>
+
 #include "layers/l1/program_parser.h"
 #include "layers/l1/tensor_body.h"
 
 namespace l3c::l1 {
+namespace {
+
+// Of processors that this machine may be (discover.h), and their older relatives.
+constexpr const char* kFeatures[] = {
+    "sse2",       "sse4_1",   "sse4_2",   "avx",      "avx2",     "fma",        "f16c",
+    "avx512f",    "avx512bw", "avx512dq", "avx512vl", "avx512cd", "avx512vnni", "avx512bf16",
+    "avx512fp16", "amx_tile", "amx_bf16", "amx_int8", "neon",     "sve"};
+constexpr double kMostBandwidth = 1e15;  // bytes a second
+
+}  // namespace
 
 void ProgramParser::ParseSystem() {
   const uint32_t begin = Here();
@@ -102,8 +115,20 @@ bool ProgramParser::ParseNodeProperty(const Name& property, SystemNode& node) {
   if (text == "features") {
     return ParseList("[", "]", [&] {
       const auto feature = ExpectName("a feature of the processor");
-      if (feature) node.features.push_back(feature->text);
-      return feature.has_value();
+      if (!feature) return false;
+      // What is chosen by features would pass over a word that is none.
+      const std::vector<std::string> known(std::begin(kFeatures), std::end(kFeatures));
+      if (std::find(known.begin(), known.end(), feature->text) == known.end()) {
+        ErrorUnknown("feature of a processor", *feature, known);
+        return false;
+      }
+      if (std::find(node.features.begin(), node.features.end(), feature->text) !=
+          node.features.end()) {
+        Error(feature->span, "feature '" + feature->text + "' is named twice", Kind::kConsistency);
+        return false;
+      }
+      node.features.push_back(feature->text);
+      return true;
     });
   }
   ErrorUnknown("property of a node", property,
@@ -159,6 +184,23 @@ bool ProgramParser::ParseEdge() {
   if (*rate <= 0) {
     Error(edge.span, "an edge needs a bandwidth above zero", Kind::kResourceBound);
     return false;
+  }
+  if (*rate > kMostBandwidth) {
+    Error(edge.span, "an edge of more than 1PB/s", Kind::kResourceBound)
+        .Fix("give what the link carries in a second, as 2GB/s");
+    return false;
+  }
+  for (const Edge& other : program_.system.edges) {
+    const bool same = other.from == edge.from && other.to == edge.to;
+    const bool back = other.from == edge.to && other.to == edge.from;
+    if (!same && !(back && (edge.both_ways || other.both_ways))) continue;
+    Error(edge.span,
+          "there is an edge from '" + program_.system.nodes[edge.from].name + "' to '" +
+              program_.system.nodes[edge.to].name + "' already",
+          Kind::kConsistency)
+        .With({other.span, "here"})
+        .Fix("remove one of the two");
+    return true;
   }
   if (program_.system.edges.size() >= kMaxEdges) {
     Error(edge.span, "a system has at most " + std::to_string(kMaxEdges) + " edges",

@@ -14,6 +14,7 @@
 #include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/view.h"
+#include "layers/l1/place_facts.h"
 #include "layers/l1/place_model.h"
 #include "layers/search/rule_trace.h"
 #include "layers/search/saturation.h"
@@ -26,9 +27,6 @@ namespace {
 // Placements on a few nodes are looked at whatever the budget of the kernels' search is.
 constexpr uint64_t kLeastNodes = 4096;
 
-constexpr size_t kMostNodes = 8;
-constexpr size_t kLeastHosts = 2;
-
 using egraph::ClassRef;
 using egraph::EGraphView;
 using egraph::ENodeRef;
@@ -38,13 +36,6 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // The operations of a step, in the order of their decisions.
 constexpr std::array<const char*, 3> kOperations = {"load", "forward_backward", "model_state"};
-constexpr char kPartitionId[] = "l1/partition";
-constexpr char kCutId[] = "l1/cut";
-constexpr char kMicroId[] = "l1/micro_batches";
-constexpr char kStagingId[] = "l1/staging";
-constexpr char kStagesId[] = "l1/stages";
-constexpr char kDepthId[] = "l1/pipeline_depth";
-std::string NodeDecision(const std::string& op) { return "l1/node." + op; }
 
 // Components of the cost: what the loading stage takes, what a stage that carries batches takes,
 // what the rest does; and the bytes that lie somewhere for it, which decide between equal times.
@@ -57,7 +48,8 @@ using Held = std::map<std::string, std::string>;
 struct Plan {
   std::array<double, kComponents> cost{};
   std::map<std::string, std::string> label;  // by decision; kStagesId only where a batch is carried
-  std::string home;                          // where the state lies
+  std::string home;                          // where the state is used
+  std::string rests;                         // and lies, where that is another memory
   int64_t depth = 1;
   double time = 0;
   std::vector<ENodeRef> nodes;
@@ -74,30 +66,10 @@ struct Plan {
   }
 };
 
-std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
-std::string BatchTerm(int64_t depth, const std::string& staging) {
-  return "(Op1 \"load\" (Ahead " + std::to_string(depth) + " " + Quoted(staging) + " (Data)))";
-}
-std::string GradientTerm(const std::string& batch, const std::string& home) {
-  return "(Op2 \"forward_backward\" " + batch + " (Params " + Quoted(home) + "))";
-}
-std::string NextTerm(const std::string& gradients, const std::string& home) {
-  return "(Op2 \"model_state\" " + gradients + " (State " + Quoted(home) + "))";
-}
-
-std::string PartitionOf(const Site& site) {
-  if (site.parts() == 1) return "whole";
-  return (site.in_stages ? "stages(" : "data(") + std::to_string(site.parts()) + ")";
-}
-
 std::string Listed(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;
-}
-
-void AddOnce(std::vector<std::string>& list, const std::string& name) {
-  if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
 }
 
 class Placer {
@@ -106,14 +78,15 @@ class Placer {
          int64_t max_depth, const search::LoweringOptions& options)
       : system_(system),
         demand_(demand),
-        isas_(isas),
-        max_depth_(max_depth),
         options_(options),
-        model_(system, demand) {}
+        model_(system, demand),
+        facts_(FactsOf(system, demand, model_, isas, max_depth, options)) {}
 
   PlacementResult Run() {
     result_.explanation.lowering = "l2->l1";
-    if (!StateFacts() || !Saturate()) return std::move(result_);
+    result_.explanation.pruned = facts_->pruned;
+    if (facts_->failure) result_.failure = *facts_->failure;
+    if (result_.failure || !Saturate()) return std::move(result_);
     const EGraphView view(graph_);
     view_ = &view;
     root_ = view.ClassOf(*graph_.Lookup(graph_.FindFunction("Step"), {}));
@@ -128,246 +101,19 @@ class Placer {
     result_.failure = search::NoCandidates{std::move(reason), std::move(hint), {}};
     return false;
   }
-  void Prune(std::string what, std::string why) {
-    result_.explanation.pruned.push_back({std::move(what), std::move(why), 1});
-  }
   const std::string& Name(uint32_t node) const { return system_.nodes[node].name; }
   uint32_t NodeNamed(const std::string& name) const { return *FindNode(system_, name); }
-
-  bool MayUse(const SystemNode& node) const {
-    return isas_.empty() || std::find(isas_.begin(), isas_.end(), node.isa) != isas_.end();
-  }
-
-  // ---- Facts --------------------------------------------------------------------------------
-
-  bool StateFacts() {
-    std::optional<uint32_t> storage;
-    std::vector<uint32_t> computing;
-    for (uint32_t n = 0; n < system_.nodes.size(); ++n) {
-      const SystemNode& node = system_.nodes[n];
-      if (node.kind == NodeKind::kStorage && !storage) storage = n;
-      if (node.kind != NodeKind::kCompute) continue;
-      if (LocalMemories(system_, n).empty()) {
-        Prune("node " + node.name, "it has no edge to a memory node and no vram");
-      } else if (!MayUse(node)) {
-        Prune("node " + node.name, "there is no backend for isa " + node.isa);
-      } else {
-        computing.push_back(n);
-      }
-    }
-    if (!storage) return Fail("the system has no storage node for the data", "add one");
-    if (computing.empty()) {
-      return Fail("no compute node of the system can be used",
-                  "add a node with isa: " + (isas_.empty() ? "x86_64" : isas_.front()) +
-                      " and an edge to a memory node");
-    }
-    KeepFastest(computing);
-    storage_ = *storage;
-    facts_ = "(set (Name (Data)) \"data\")\n(AtRest (Data) " + Quoted(Name(storage_)) + ")\n";
-
-    nodes_that_compute_ = static_cast<int64_t>(std::min(computing.size(), kMaxSharing));
-    sites_ = SitesOf(system_, demand_, computing, max_depth_);
-    if (options_.keep_order && std::erase_if(sites_, [](const Site& s) { return s.parts() > 1; })) {
-      Prune("batches that nodes share", "gradients would add up in another order (numerics exact)");
-    }
-    std::set<std::string> computed;  // sites, by label
-    for (const Site& site : sites_) {
-      Fact("Local", {site.label, site.place});
-      if (!computed.insert(site.label).second) continue;
-      if (site.in_stages) {
-        Fact("InStages", {"forward_backward", site.label});
-        choices_[NodeDecision("forward_backward")].push_back(site.label);
-        StateCuts(site);
-      } else {
-        Able("forward_backward", site.label);
-      }
-      AddOnce(choices_[kPartitionId], PartitionOf(site));
-      if (site.parts() > 1) continue;
-      Able("model_state", site.label);
-      // Files are read by the host's own processors.
-      if (system_.nodes[site.nodes[0]].vram == 0) Able("load", site.label);
-    }
-    for (int64_t n : demand_.micro_batches) {
-      facts_ += "(Micro " + std::to_string(n) + ")\n";
-      choices_[kMicroId].push_back(std::to_string(n));
-    }
-    choices_[kStagesId] = {"split", "fused"};
-    // More steps in flight than stages are of no use: without a batch that is carried there are
-    // two.
-    const bool carried = std::any_of(sites_.begin(), sites_.end(), [&](const Site& site) {
-      return site.place != sites_.front().place;
-    });
-    if (!carried) max_depth_ = std::min<int64_t>(max_depth_, 2);
-    for (int64_t d = 1; d <= max_depth_; ++d) choices_[kDepthId].push_back(std::to_string(d));
-    return StateHomes() && StateRoom() && StateLinks();
-  }
-
-  // What there is to choose from grows with the third power of the nodes: of many the fastest are
-  // looked at, and the fastest hosts, since those read the data.
-  void KeepFastest(std::vector<uint32_t>& computing) {
-    if (computing.size() <= kMostNodes) return;
-    std::vector<uint32_t> fastest = computing;
-    std::stable_sort(fastest.begin(), fastest.end(), [&](uint32_t a, uint32_t b) {
-      return AssumedFlops(system_.nodes[a]) > AssumedFlops(system_.nodes[b]);
-    });
-    size_t kept = 0, hosts = 0;
-    std::set<uint32_t> keep;
-    for (uint32_t node : fastest) {
-      const bool host = system_.nodes[node].vram == 0;
-      if (kept < kMostNodes || (host && hosts < kLeastHosts)) {
-        keep.insert(node);
-        ++kept;
-        hosts += host ? 1 : 0;
-      } else {
-        Prune("node " + Name(node), "not looked at: of more than " + std::to_string(kMostNodes) +
-                                        " compute nodes only the fastest are");
-      }
-    }
-    std::erase_if(computing, [&](uint32_t node) { return !keep.contains(node); });
-  }
-
-  // From as many layers for each stage to all cuts that fit, by moving one over one boundary.
-  void StateCuts(const Site& site) {
-    const size_t stages = site.parts(), layers = demand_.layers.size();
-    std::vector<size_t> even(stages, layers / stages);
-    for (size_t s = 0; s < layers % stages; ++s) ++even[s];
-    Fact("Even", {site.label, CutLabel(even)});
-    for (const std::vector<size_t>& cut : site.cuts) {
-      Fact("StageFits", {site.label, CutLabel(cut)});
-      AddOnce(choices_[kCutId], CutLabel(cut));
-    }
-    if (!shifted_.insert(stages).second) return;
-    std::set<std::vector<size_t>> seen = {even};
-    std::vector<std::vector<size_t>> left = {even};
-    while (!left.empty()) {
-      const std::vector<size_t> cut = std::move(left.back());
-      left.pop_back();
-      for (size_t s = 0; s + 1 < stages; ++s) {
-        for (const bool forwards : {false, true}) {
-          std::vector<size_t> moved = cut;
-          if (--moved[forwards ? s : s + 1] == 0) continue;
-          ++moved[forwards ? s + 1 : s];
-          Fact("Shift", {CutLabel(cut), CutLabel(moved)});
-          if (seen.insert(moved).second) left.push_back(moved);
-        }
-      }
-    }
-  }
-
-  bool StateHomes() {
-    std::set<uint32_t> seen;
-    for (const Site& site : sites_) {
-      if (site.parts() > 1 || !seen.insert(site.memories[0]).second) continue;
-      const uint32_t memory = site.memories[0];
-      if (model_.StateFits(memory)) {
-        Fact("StateFits", {Name(memory)});
-        homes_.push_back(memory);
-      } else {
-        Prune("state in " + Name(memory),
-              "state larger than " + Name(memory) + "'s memory: it needs " +
-                  support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)));
-      }
-      if (system_.nodes[memory].kind == NodeKind::kMemory) {
-        stagings_.push_back(memory);
-        choices_[kStagingId].push_back(Name(memory));
-      }
-    }
-    if (homes_.empty()) {
-      return Fail("parameters and optimiser state need " +
-                      support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)) +
-                      ", more than any memory of the system has",
-                  "use a smaller model, or an update with less state");
-    }
-    for (int64_t parts = 2; parts <= nodes_that_compute_; ++parts) {
-      if (demand_.CanShare(parts)) continue;
-      const auto why = demand_.why_not_shared.find(parts);
-      if (!demand_.why_beside_state.empty()) {
-        Prune("a batch shared by " + std::to_string(parts) + " nodes", demand_.why_beside_state);
-      } else if (why != demand_.why_not_shared.end()) {
-        Prune("a batch shared by " + std::to_string(parts) + " nodes", why->second);
-      }
-    }
-    return true;
-  }
-
-  // What may be made where: the values of a step with so many in flight, staged in a memory.
-  bool StateRoom() {
-    for (int64_t d = 1; d <= max_depth_; ++d) {
-      for (uint32_t staging : stagings_) {
-        facts_ += "(Flight " + std::to_string(d) + " " + Quoted(Name(staging)) + ")\n";
-        const std::string batch = BatchTerm(d, Name(staging));
-        facts_ += "(Room " + batch + " " + Quoted(Name(staging)) + ")\n";
-        for (uint32_t home : homes_) {
-          const std::string gradients = GradientTerm(batch, Name(home));
-          facts_ += "(Room " + NextTerm(gradients, Name(home)) + " " + Quoted(Name(home)) + ")\n";
-          std::set<std::string> places;
-          for (const Site& site : sites_) {
-            if (!places.insert(site.place).second) continue;
-            const bool beside = site.parts() == 1 && site.memories[0] == home;
-            if (!beside && !demand_.why_beside_state.empty()) {
-              why_not_.try_emplace(site.label, demand_.why_beside_state);
-              continue;
-            }
-            const PlacementModel::Need need = model_.NeedOf(d, staging, home, site);
-            if (!need.too_small.empty()) {
-              for (const Site& other : sites_) {
-                if (other.place == site.place) why_not_.try_emplace(other.label, need.too_small);
-              }
-              why_not_depth_.try_emplace(d, need.too_small);
-              continue;
-            }
-            facts_ +=
-                (need.tight ? "(Tight " : "(Room ") + gradients + " " + Quoted(site.place) + ")\n";
-          }
-        }
-      }
-    }
-    return true;
-  }
-
-  bool StateLinks() {
-    std::set<std::pair<std::string, std::string>> known;
-    const auto link = [&](const std::string& from, const std::string& to, double time) {
-      if (from == to || time == kNever || !known.insert({from, to}).second) return;
-      Fact("Link", {from, to});
-    };
-    for (uint32_t staging : stagings_) {
-      link(Name(storage_), Name(staging), model_.ReadTime(storage_, staging));
-    }
-    for (const Site& site : sites_) {
-      site_at_.try_emplace(site.place, &site);
-      for (uint32_t staging : stagings_) {
-        const double time = model_.BatchTime(staging, site);
-        link(Name(staging), site.place, time);
-        // A batch that is cut up is handed out by a stage behind the one that cuts it.
-        if (site.parts() == 1 && Name(staging) != site.place && time != kNever) {
-          adjacent_.insert({Name(staging), site.place});
-        }
-      }
-      for (uint32_t home : homes_) {
-        link(Name(home), site.place, model_.ParameterTime(home, site));
-        link(site.place, Name(home), model_.GradientTime(site, home));
-      }
-    }
-    for (const auto& [from, to] : adjacent_) Fact("Adjacent", {from, to});
-    return true;
-  }
-
-  void Able(const std::string& op, const std::string& label) {
-    Fact("CanRun", {op, label});
-    choices_[NodeDecision(op)].push_back(label);
-  }
-
-  void Fact(const std::string& relation, const std::vector<std::string>& args) {
-    facts_ += "(" + relation;
-    for (const std::string& arg : args) facts_ += " " + Quoted(arg);
-    facts_ += ")\n";
-  }
 
   bool Saturate() {
     const rewrites::RuleFile* rules = rewrites::Find("placement");
     if (rules == nullptr) {
       return Fail("there are no rules for placement", "restore rewrites/placement.egg");
+    }
+    // Without these there is no placement of anything.
+    for (const char* name :
+         {"resident-state", "stay", "transfer", "at-rest", "run-one-operand", "run-two-operands"}) {
+      if (rules->text.find(":name \"" + std::string(name) + "\"") != std::string::npos) continue;
+      without_ += (without_.empty() ? "'" : ", '") + std::string(name) + "'";
     }
     egraph::ProgramOptions limits;
     limits.budget.max_nodes = std::max(options_.budget.egraph_nodes, kLeastNodes);
@@ -378,7 +124,7 @@ class Placer {
         !wrong.empty()) {
       return Fail(wrong, "correct the rules of --rules");
     }
-    if (loaded.ok()) loaded = egraph::LoadProgram(graph_, facts_, "the system", limits);
+    if (loaded.ok()) loaded = egraph::LoadProgram(graph_, facts_->text, "the system", limits);
     if (loaded.ok()) {
       loaded = egraph::LoadProgram(graph_, "(run-schedule (saturate (run placement)))",
                                    "the system", limits);
@@ -399,10 +145,9 @@ class Placer {
       result_.failure = search::CutShort(run, options_.budget, "saturating", "");
       return false;
     }
-    if (!graph_.Lookup(graph_.FindFunction("Step"), {})) {
-      return Fail("no rule gives a step a place", "restore rewrites/placement.egg");
-    }
-    return true;
+    if (graph_.Lookup(graph_.FindFunction("Step"), {})) return true;
+    TellWhyNone({});
+    return false;
   }
 
   // ---- Costs --------------------------------------------------------------------------------
@@ -411,7 +156,7 @@ class Placer {
 
   // The site that a node's or a set of nodes' name stands for, in a place.
   const Site& SiteOf(const std::string& label, const std::string& place) const {
-    return *std::find_if(sites_.begin(), sites_.end(), [&](const Site& site) {
+    return *std::find_if(facts_->sites.begin(), facts_->sites.end(), [&](const Site& site) {
       return site.label == label && site.place == place;
     });
   }
@@ -422,8 +167,8 @@ class Placer {
     // Batches and parameters come from one memory, gradients go to one.
     const bool back = what == "gradients";
     const auto memory = FindNode(system_, back ? to : from);
-    const auto site = site_at_.find(back ? from : to);
-    if (!memory || site == site_at_.end()) {
+    const auto site = facts_->site_at.find(back ? from : to);
+    if (!memory || site == facts_->site_at.end()) {
       cost[kBytes] = kNever;
       return cost;
     }
@@ -456,10 +201,26 @@ class Placer {
     const EGraphView& view = *view_;
     // Which place the operations of a class work in stands in what asked for them.
     std::map<uint32_t, std::string> place;
+    // Where the state rests that a value is made of, and by class of the operations that make it.
+    std::map<uint32_t, uint32_t> rests, streamed;
+    for (const char* function : {"ParamsFrom", "StateFrom"}) {
+      graph_.ForEachRow(graph_.FindFunction(function), [&](const auto& row) {
+        rests[graph_.Find(row.output()).bits] = NodeNamed(Text(row.arg(0)));
+      });
+    }
+    graph_.ForEachRow(graph_.FindFunction("Op2"), [&](const auto& row) {
+      if (const auto from = rests.find(graph_.Find(row.arg(2)).bits); from != rests.end()) {
+        rests[graph_.Find(row.output()).bits] = from->second;
+      }
+    });
     const egraph::FunctionId made = graph_.FindFunction("Made");
     graph_.ForEachRow(made, [&](const auto& row) {
       const ClassRef c = view.ClassOf(row.output());
-      if (c.valid()) place[c.index] = Text(row.arg(1));
+      if (!c.valid()) return;
+      place[c.index] = Text(row.arg(1));
+      if (const auto from = rests.find(graph_.Find(row.arg(0)).bits); from != rests.end()) {
+        streamed[c.index] = from->second;
+      }
     });
     nodes_.resize(view.node_count());
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
@@ -482,10 +243,14 @@ class Placer {
         if (there.valid() && view.function(view.FirstNode(there)).name == "Run1") {
           facts.labels = {{kStagesId, ""}};
         }
+      } else if (function == "StepAt" && !facts_->streams.empty()) {
+        facts.labels = {{kStateId, kResident}};
+      } else if (function == "StepFrom") {
+        facts.labels = {{kStateId, "in " + Text(args[0])}};
       } else if (function == "CutAt") {
         const std::string cut = Text(args[1]);
         const int64_t parts = graph_.AsI64(args[2]);
-        const Site& site = *site_at_.at(Text(args[0]));
+        const Site& site = *facts_->site_at.at(Text(args[0]));
         facts.labels = {{kCutId, cut}, {kMicroId, std::to_string(parts)}};
         const auto at = std::find_if(site.cuts.begin(), site.cuts.end(),
                                      [&](const auto& c) { return CutLabel(c) == cut; });
@@ -496,6 +261,8 @@ class Placer {
         const Site& site = SiteOf(Text(args[1]), place.at(view.NodeClass(n).index));
         facts.site = &site;
         facts.labels = {{NodeDecision(op), site.label}};
+        const auto from = streamed.find(view.NodeClass(n).index);
+        const bool streams = from != streamed.end();
         if (op == "load") {
           facts.cost[kLoad] = model_.LoadTime(site.nodes[0], site.memories[0]);
         } else if (op == "forward_backward") {
@@ -503,10 +270,12 @@ class Placer {
           if (function != "Pipe2") {
             facts.labels.insert(facts.labels.end(), {{kCutId, ""}, {kMicroId, ""}});
             facts.cost[kCompute] =
-                model_.ModelTime(site) * (function == "Rerun2" ? kRecomputeFactor : 1);
+                (streams ? model_.StreamedModelTime(from->second, site) : model_.ModelTime(site)) *
+                (function == "Rerun2" ? kRecomputeFactor : 1);
           }
         } else {
-          facts.cost[kCompute] = model_.UpdateTime(site.nodes[0], site.memories[0]);
+          facts.cost[kCompute] = streams ? model_.StreamedUpdateTime(from->second, site)
+                                         : model_.UpdateTime(site.nodes[0], site.memories[0]);
         }
       }
     }
@@ -551,7 +320,12 @@ class Placer {
         for (const auto& [decision, label] : nodes_[n.index].labels) {
           if (!label.empty()) plan.label[decision] = label;
         }
-        if (view_->function(n).name == "StepAt") plan.home = Text(view_->NodeArgs(n)[0]);
+        const std::string& function = view_->function(n).name;
+        if (function == "StepAt") plan.home = Text(view_->NodeArgs(n)[0]);
+        if (function == "StepFrom") {
+          plan.rests = Text(view_->NodeArgs(n)[0]);
+          plan.home = Text(view_->NodeArgs(n)[1]);
+        }
       }
       front.push_back(std::move(plan));
     }
@@ -561,7 +335,7 @@ class Placer {
   // The best plan under `held`; the fewest steps in flight where several are as good.
   std::optional<Plan> Best(const Held& held) {
     std::optional<Plan> best;
-    for (int64_t d = 1; d <= max_depth_; ++d) {
+    for (int64_t d = 1; d <= facts_->max_depth; ++d) {
       const auto depth = held.find(kDepthId);
       if (depth != held.end() && depth->second != std::to_string(d)) continue;
       Held at = held;
@@ -588,6 +362,7 @@ class Placer {
             kCutId,
             kMicroId,
             NodeDecision("model_state"),
+            kStateId,
             kStagesId,
             kDepthId};
   }
@@ -598,7 +373,7 @@ class Placer {
     for (const std::string& id : Decisions()) {
       const auto forced = options_.forced.find(id);
       if (forced == options_.forced.end()) continue;
-      const std::vector<std::string>& choices = choices_[id];
+      const std::vector<std::string>& choices = facts_->choices[id];
       if (std::find(choices.begin(), choices.end(), forced->second) == choices.end()) {
         Fail("'" + forced->second + "' is no choice for " + id + WhyNotShared(id, forced->second),
              "the choices are " + Listed(choices));
@@ -613,7 +388,7 @@ class Placer {
     for (const char* op : kOperations) {
       const std::string id = NodeDecision(op);
       if (held.contains(id)) continue;
-      std::vector<std::string> order = choices_[id];
+      std::vector<std::string> order = facts_->choices[id];
       if (greedy) {
         std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
           return AloneTime(op, a) < AloneTime(op, b);
@@ -630,7 +405,7 @@ class Placer {
   }
 
   double AloneTime(const std::string& op, const std::string& label) const {
-    const Site& site = *std::find_if(sites_.begin(), sites_.end(),
+    const Site& site = *std::find_if(facts_->sites.begin(), facts_->sites.end(),
                                      [&](const Site& s) { return s.label == label; });
     if (op == "load") return model_.LoadTime(site.nodes[0], site.memories[0]);
     if (op == "model_state") return model_.UpdateTime(site.nodes[0], site.memories[0]);
@@ -655,31 +430,26 @@ class Placer {
           search::OutOf("work", report.work, report.work_budget, "comparing placements", "");
       return;
     }
-    if (!best) {
-      Fail(
-          "no path of edges carries the batch and the state to where they are needed, or the "
-          "staging buffers do not fit",
-          "add the missing edges, or make the batch smaller");
-      return;
-    }
+    if (!best) return TellWhyNone(*held);
     result_.explanation.report.candidates = egraph::CountTerms(*view_, root_);
 
     telling_ = true;
     for (const std::string& id : Decisions()) {
       // Where there is one way alone nothing is decided, but for the nodes and the depth.
       const bool always = id.starts_with("l1/node.") || id == kDepthId;
-      if (!best->label.contains(id) || (!always && choices_[id].size() < 2)) continue;
+      if (!best->label.contains(id) || (!always && facts_->choices[id].size() < 2)) continue;
       Explain(id, *best, *held);
     }
     search::TraceRules(graph_, first_added_, result_.explanation);
 
     const auto one = [&](const char* op) { return NodeNamed(best->label.at(NodeDecision(op))); };
     Placement place;
-    place.storage = storage_;
+    place.storage = facts_->storage;
     place.loader = one("load");
     place.staging = NodeNamed(best->label.at(kStagingId));
     place.update = one("model_state");
     place.home = NodeNamed(best->home);
+    if (!best->rests.empty()) place.rests = NodeNamed(best->rests);
     for (ENodeRef n : best->nodes) {
       const Site* site = nodes_[n.index].site;
       if (site == nullptr || Text(view_->NodeArgs(n)[0]) != "forward_backward") continue;
@@ -700,12 +470,65 @@ class Placer {
     result_.placement = std::move(place);
   }
 
+  // The first cause that excludes every placement.
+  void TellWhyNone(const Held& held) {
+    if (!without_.empty()) {
+      Fail("without the rules " + without_ + " of placement.egg nothing can be placed",
+           "leave them in: drop --without");
+    } else if (const auto [reason, hint] = WhyNoLoading(); !reason.empty()) {
+      Fail(reason, hint);
+    } else if (facts_->why_not.empty() && !held.empty()) {
+      Fail("what is asked for leaves no placement", "ask for less: --explain lists what there is");
+    } else if (!facts_->why_not.empty()) {
+      // Of the node that is asked for, else of the first that does not do.
+      const auto asked = held.find(NodeDecision("forward_backward"));
+      auto why =
+          asked == held.end() ? facts_->why_not.begin() : facts_->why_not.find(asked->second);
+      if (why == facts_->why_not.end()) why = facts_->why_not.begin();
+      Fail("the model cannot be computed on " + why->first + ": " + why->second,
+           "use smaller batches, a smaller model or an update with less state, or give the memory "
+           "what it needs");
+    } else {
+      Fail("no path of edges carries the batch and the state to where they are needed",
+           "add the missing edges between the memories");
+    }
+  }
+
+  // Why no batch can be drawn, and a way out; nothing where one can.
+  std::pair<std::string, std::string> WhyNoLoading() {
+    if (facts_->choices[NodeDecision("load")].empty()) {
+      return {
+          "no node of the system can draw batches: files are read by a host's processor, and all "
+          "compute nodes are accelerators with memory of their own",
+          "add a compute node without vram, and a memory node with an edge to it"};
+    }
+    if (facts_->stagings.empty()) {
+      return {"no compute node has an edge with a memory node that a batch could be drawn into",
+              "add a memory node and an edge"};
+    }
+    const bool reached = std::any_of(
+        facts_->stagings.begin(), facts_->stagings.end(),
+        [&](uint32_t staging) { return model_.ReadTime(facts_->storage, staging) < kNever; });
+    if (!reached) {
+      return {"no path of edges leads from " + Name(facts_->storage) + " to " +
+                  Listed(Names(facts_->stagings)) + ", where batches are drawn into",
+              "add an edge " + Name(facts_->storage) + " -> " + Name(facts_->stagings.front())};
+    }
+    return {};
+  }
+
+  std::vector<std::string> Names(const std::vector<uint32_t>& nodes) const {
+    std::vector<std::string> names;
+    for (uint32_t node : nodes) names.push_back(Name(node));
+    return names;
+  }
+
   // Of plans that are as good, that with the first label in each decision, in their order.
   void PreferFirst(Held held, Plan& best) {
     for (const std::string& id : Decisions()) {
       const auto chosen = best.label.find(id);
       if (chosen == best.label.end() || held.contains(id)) continue;
-      for (const std::string& label : choices_[id]) {
+      for (const std::string& label : facts_->choices[id]) {
         if (label == chosen->second) break;
         held[id] = label;
         const auto plan = Best(held);
@@ -740,7 +563,7 @@ class Placer {
     decision.cost = CostOf(best);
     decision.forced = options_.forced.contains(id);
     std::vector<std::string> excluded;
-    for (const std::string& label : choices_[id]) {
+    for (const std::string& label : facts_->choices[id]) {
       if (label == decision.chosen) continue;
       // A cut stands beside those into as many stages.
       const auto bars = [](const std::string& cut) {
@@ -791,13 +614,15 @@ class Placer {
   static std::string What(const std::string& id) {
     if (id == kDepthId) return "depth ";
     if (id == kStagingId) return "staging in ";
+    if (id == kStateId) return "state ";
     return id.starts_with("l1/node.") ? "node " : "";
   }
 
   // Why no plan is left with a label, where one cause can be told.
   std::string WhyNot(const std::string& id, const std::string& label) const {
     if (id == NodeDecision("forward_backward")) {
-      if (const auto why = why_not_.find(label); why != why_not_.end()) return why->second;
+      if (const auto why = facts_->why_not.find(label); why != facts_->why_not.end())
+        return why->second;
     }
     if (id == NodeDecision("model_state")) {
       for (uint32_t memory : LocalMemories(system_, NodeNamed(label))) {
@@ -809,13 +634,13 @@ class Placer {
                                                  ? std::vector<uint32_t>{NodeNamed(label)}
                                                  : LocalMemories(system_, NodeNamed(label));
       const bool reached = std::any_of(memories.begin(), memories.end(), [&](uint32_t memory) {
-        return model_.ReadTime(storage_, memory) < kNever;
+        return model_.ReadTime(facts_->storage, memory) < kNever;
       });
-      if (!reached) return "no path of edges leads from " + Name(storage_) + " to it";
+      if (!reached) return "no path of edges leads from " + Name(facts_->storage) + " to it";
     }
     if (id == kDepthId) {
-      const auto why = why_not_depth_.find(std::stoll(label));
-      if (why != why_not_depth_.end()) return why->second;
+      const auto why = facts_->why_not_depth.find(std::stoll(label));
+      if (why != facts_->why_not_depth.end()) return why->second;
     }
     return "";
   }
@@ -838,25 +663,13 @@ class Placer {
 
   const System& system_;
   const StepDemand& demand_;
-  const std::vector<std::string>& isas_;
-  int64_t max_depth_;
   const search::LoweringOptions& options_;
   const PlacementModel model_;
   PlacementResult result_;
-  uint32_t storage_ = 0;
-  int64_t nodes_that_compute_ = 0;  // of those that may share a batch
-  std::vector<Site> sites_;
-  std::vector<uint32_t> homes_;     // memories that the state may lie in
-  std::vector<uint32_t> stagings_;  // memories that batches may be staged in
-  std::set<size_t> shifted_;        // numbers of stages whose cuts are stated
-  std::set<std::pair<std::string, std::string>> adjacent_;  // staging memory, place
-  std::string facts_;
-  std::map<std::string, std::vector<std::string>> choices_;  // by decision, in order
-  std::map<std::string, const Site*> site_at_;               // by place
-  std::map<std::string, std::string> why_not_;               // by site, where it is none
-  std::map<int64_t, std::string> why_not_depth_;
+  std::unique_ptr<PlacementFacts> facts_;
   egraph::EGraph graph_;
   uint32_t first_added_ = 0;  // rule of the user's
+  std::string without_;       // built-in rules that are left out
   uint64_t left_ = 0;         // of the budget of work
   bool out_of_work_ = false;
   bool telling_ = false;  // who lost, which is beside the search and its budget

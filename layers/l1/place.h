@@ -29,6 +29,8 @@ struct StepDemand {
   double gradient_bytes = 0;    // from the model to the update
   double state_bytes = 0;       // parameters and optimiser state, persistent
   double parameter_bytes = 0;   // what the model reads of the state
+  double largest_bytes = 0;     // of a parameter
+  int64_t parameters = 0;       // how many
   double activation_bytes = 0;  // the most that lives at once between forward and backward
   // Into how many equal parts a batch can be cut; and why not into others.
   std::vector<int64_t> shares;
@@ -53,7 +55,9 @@ struct Placement {
   std::vector<uint32_t> model;
   std::vector<uint32_t> resident;
   uint32_t update = 0;  // the actor with the state
-  uint32_t home = 0;    // the memory that the state lies in
+  uint32_t home = 0;    // the memory that the state is used in, and lies in
+  // Another memory that it rests in, of which a window alone is in `home`.
+  std::optional<uint32_t> rests;
   // Of a model in stages: the stage of each layer on the nodes of `model`, and into how many parts
   // a batch is cut. Without: every node computes all layers on its part of the rows.
   std::vector<size_t> stage_of;

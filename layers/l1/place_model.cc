@@ -110,6 +110,34 @@ void AddCuts(const System& system, const StepDemand& demand, int64_t most_in_fli
   }
 }
 
+// The nodes in the order that a batch goes through them: first the one with the widest path from a
+// storage, then over the widest path from one to the next; as given where those are equal.
+std::vector<uint32_t> DataflowOrder(const System& system, std::vector<uint32_t> nodes) {
+  const auto memory = [&](uint32_t node) { return MemoryOf(system, node); };
+  const auto from_storage = [&](uint32_t node) {
+    double widest = 0;
+    for (uint32_t n = 0; n < system.nodes.size(); ++n) {
+      if (system.nodes[n].kind != NodeKind::kStorage) continue;
+      widest = std::max(widest, WidestPath(system, n, memory(node)));
+    }
+    return widest;
+  };
+  std::vector<uint32_t> order;
+  while (!nodes.empty()) {
+    const auto width = [&](uint32_t node) {
+      return order.empty() ? from_storage(node)
+                           : WidestPath(system, memory(order.back()), memory(node));
+    };
+    auto next = nodes.begin();
+    for (auto it = nodes.begin() + 1; it != nodes.end(); ++it) {
+      if (width(*it) > width(*next)) next = it;
+    }
+    order.push_back(*next);
+    nodes.erase(next);
+  }
+  return order;
+}
+
 }  // namespace
 
 std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
@@ -139,11 +167,13 @@ std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
         Site site;
         site.in_stages = in_stages;
         for (size_t i = 0; i < sharing.size(); ++i) {
-          if ((set >> i & 1) == 0) continue;
-          site.nodes.push_back(sharing[i]);
-          site.memories.push_back(LocalMemories(system, sharing[i]).front());
+          if ((set >> i & 1) != 0) site.nodes.push_back(sharing[i]);
+        }
+        if (in_stages) site.nodes = DataflowOrder(system, std::move(site.nodes));
+        for (uint32_t node : site.nodes) {
+          site.memories.push_back(LocalMemories(system, node).front());
           const char* join = in_stages ? ">" : "+";
-          site.label += (site.label.empty() ? "" : join) + system.nodes[sharing[i]].name;
+          site.label += (site.label.empty() ? "" : join) + system.nodes[node].name;
         }
         site.place = site.label;
         if (in_stages) AddCuts(system, demand, most_in_flight, site);
@@ -310,19 +340,57 @@ PlacementModel::Need PlacementModel::NeedOf(int64_t depth, uint32_t staging, uin
     if (comes) need.bytes[home] += demand_.gradient_bytes;
     intermediate[memory] += demand_.activation_bytes / parts;
   }
+  if (!StateFits(home)) {
+    const std::string& name = system_.nodes[home].name;
+    need.too_small = "state larger than " + name + "'s memory: " + BytesText(demand_.state_bytes) +
+                     " of " + BytesText(static_cast<double>(BufferCapacity(system_.nodes[home])));
+  }
+  CheckRoom(need, intermediate);
+  return need;
+}
+
+void PlacementModel::CheckRoom(Need& need, const std::map<uint32_t, double>& intermediate) const {
   for (const auto& [memory, bytes] : need.bytes) {
+    const auto live = intermediate.find(memory);
     const double capacity = static_cast<double>(BufferCapacity(system_.nodes[memory]));
-    need.tight = need.tight || bytes + intermediate[memory] > capacity;
+    need.tight = need.tight || bytes + (live == intermediate.end() ? 0 : live->second) > capacity;
     if (bytes <= capacity || !need.too_small.empty()) continue;
     const std::string& name = system_.nodes[memory].name;
-    need.too_small = memory == home && demand_.state_bytes > capacity
-                         ? "state larger than " + name +
-                               "'s memory: " + BytesText(demand_.state_bytes) + " of " +
-                               BytesText(capacity)
-                         : "a step needs " + BytesText(bytes) + " in " + name + ", which has " +
-                               BytesText(capacity);
+    need.too_small =
+        "a step needs " + BytesText(bytes) + " in " + name + ", which has " + BytesText(capacity);
   }
+}
+
+PlacementModel::Need PlacementModel::NeedStreamed(int64_t depth, uint32_t staging, uint32_t rests,
+                                                  const Site& site) const {
+  Need need;
+  const uint32_t near = site.memories[0];
+  const double batches = static_cast<double>(depth) * demand_.batch_bytes;
+  need.bytes[staging] += batches;
+  if (near != staging) need.bytes[near] += batches;
+  need.bytes[rests] += demand_.state_bytes;
+  const double state = demand_.state_bytes / std::max(1.0, demand_.parameter_bytes);
+  need.bytes[near] += 2 * demand_.largest_bytes * state + demand_.largest_bytes;
+  CheckRoom(need, {{near, demand_.activation_bytes}});
   return need;
+}
+
+bool PlacementModel::CanStream(uint32_t rests, uint32_t memory) const {
+  return rests != memory && PathRate(rests, memory) > 0 && PathRate(memory, rests) > 0;
+}
+
+double PlacementModel::StreamedModelTime(uint32_t rests, const Site& site) const {
+  const uint32_t near = site.memories[0];
+  const double copies = 2 * static_cast<double>(demand_.parameters) * kTransferLatency;
+  return std::max(ModelTime(site), 2 * demand_.parameter_bytes / PathRate(rests, near) + copies);
+}
+
+double PlacementModel::StreamedUpdateTime(uint32_t rests, const Site& site) const {
+  const uint32_t near = site.memories[0];
+  const double copies = 2 * static_cast<double>(demand_.parameters) * kTransferLatency;
+  const double transfers = demand_.state_bytes / PathRate(rests, near) +
+                           demand_.state_bytes / PathRate(near, rests) + copies;
+  return std::max(UpdateTime(site.nodes[0], near), transfers);
 }
 
 }  // namespace l3c::l1

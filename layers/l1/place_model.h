@@ -74,9 +74,20 @@ class PlacementModel {
     std::string too_small;
   };
   Need NeedOf(int64_t depth, uint32_t staging, uint32_t home, const Site& site) const;
+  // With the state at rest in another memory, of which two layers' are there at once, counted by
+  // the largest parameter with its optimiser state and gradient.
+  Need NeedStreamed(int64_t depth, uint32_t staging, uint32_t rests, const Site& site) const;
+  // Seconds of the model and of the update on a site that the state is brought to and taken from:
+  // the longer of computing and transfers. Parameters come twice, forwards and backwards, and with
+  // their optimiser state for the update.
+  double StreamedModelTime(uint32_t rests, const Site& site) const;
+  double StreamedUpdateTime(uint32_t rests, const Site& site) const;
+  // Whether bytes can flow both ways.
+  bool CanStream(uint32_t rests, uint32_t memory) const;
   bool StateFits(uint32_t memory) const;
 
  private:
+  void CheckRoom(Need& need, const std::map<uint32_t, double>& intermediate) const;
   // Rate between a compute node and a memory that it computes in.
   double LocalRate(uint32_t node, uint32_t memory) const;
   // The best that any node computes in the memory with.

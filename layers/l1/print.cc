@@ -153,7 +153,7 @@ class ProgramPrinter {
   void PrintActor(const Actor& actor) {
     out_.Line();
     out_.Open("actor " + actor.name + " on " + NodeName(actor.node) + " {");
-    out_.Open("state {");
+    out_.Open("state " + (actor.home ? "@ " + NodeName(*actor.home) + " " : std::string()) + "{");
     std::vector<std::vector<std::string>> rows;
     for (const StateField& field : actor.state) {
       rows.push_back({field.name, " : ", Domain(field.dtype, field.shape) + ",",

@@ -93,6 +93,7 @@ class ProgramParser : public support::ParserBase {
 
   // ---- Actors (parse_actor.cc) -----------------------------------------------------------------
   void ParseActor();
+  bool ParseHome(Actor& actor);
   bool ParseState(Actor& actor, std::map<std::string, Span>& states);
   bool ParseInit(StateField& field);
   bool ParseWindow(Actor& actor, std::map<std::string, Span>& windows,

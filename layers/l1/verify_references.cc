@@ -43,6 +43,19 @@ void Verifier::CheckPlaces() {
 }
 
 void Verifier::CheckTransfers() {
+  for (const Actor& actor : program_.actors) {
+    if (!actor.home || topology_.LocalMemories(actor.node).empty()) continue;
+    const uint32_t near = MemoryOf(system(), actor.node);
+    for (const auto& [from, to] : {std::pair(*actor.home, near), std::pair(near, *actor.home)}) {
+      if (topology_.HasPath(from, to)) continue;
+      Error(Kind::kSafety, actor.span,
+            "the state of actor '" + actor.name + "' lies in '" + NodeName(*actor.home) +
+                "', and no path of edges leads from '" + NodeName(from) + "' to '" + NodeName(to) +
+                "'")
+          .With({system().span, "the system's edges are declared here"});
+      break;
+    }
+  }
   for (const Stage& stage : program_.stages) {
     const auto buffers = BuffersOf(stage);
     ForEachStatement(stage.body, [&](const Statement& s) {
@@ -56,8 +69,9 @@ void Verifier::CheckTransfers() {
       } else if (const auto source = buffers.find(s.source); source != buffers.end()) {
         from = source->second.region;
       } else if (const auto owner = index_.FindWindowField(stage.reads, s.source)) {
-        const auto& memories = topology_.LocalMemories(owner->actor->node);
-        if (!memories.empty()) from = memories.front();
+        if (!topology_.LocalMemories(owner->actor->node).empty()) {
+          from = HomeOf(system(), *owner->actor);
+        }
       }
       if (topology_.HasPath(from, to)) return;
       Error(Kind::kSafety, s.span,

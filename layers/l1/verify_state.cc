@@ -200,9 +200,8 @@ void Verifier::CheckPersistentMemory() {
   // Bytes by memory node; f64, so that no sum of absurd sizes overflows.
   std::map<uint32_t, double> used;
   for (const Actor& actor : program_.actors) {
-    const auto& memories = topology_.LocalMemories(actor.node);
-    if (memories.empty()) continue;  // reported by CheckTransfers
-    const uint32_t memory = memories.front();
+    if (topology_.LocalMemories(actor.node).empty()) continue;  // reported by CheckPlaces
+    const uint32_t memory = HomeOf(system(), actor);
     for (const StateField& field : actor.state) {
       used[memory] += static_cast<double>(ByteSize(field.dtype, field.shape));
     }

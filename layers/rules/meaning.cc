@@ -24,6 +24,8 @@ constexpr Meaning kKernels[] = {
     {"(stored v)", "", "(turned v t)"},
 
     {"(Load v c (InMem v q))", "(InReg v c)", "(reads v c q)"},
+    {"(LoadRow v c (Fetch v k) (InMem v q))", "(InReg v c)", "(reads-row v c k q)"},
+    {"(Fetch v k)", "", ""},
     {"(Hoist v c (InReg v k))", "(InReg v c)", "(hoisted v c k)"},
     {"(Leaf d c)", "(InReg v c)", "(inline d c) (leaf d v)"},
     {"(Unary d c (InReg a c))", "(InReg v c)", "(inline d c) (unary d v a)"},
@@ -35,6 +37,7 @@ constexpr Meaning kKernels[] = {
     {"(Dot d c form (InMem a qa) (InMem b qb))", "(InReg v c)", "(dot d v c form a qa b qb)"},
     {"(Row d c (InMem table q) (InReg index c))", "(InReg v c)",
      "(inline d c) (gather d v table index) (reads table c q)"},
+    {"(AddUp d c (InReg a c))", "(InReg v c)", "(added d c) (fold d v a)"},
     {"(Scatter d c (InReg index c) (InReg updates c))", "(InReg v c)",
      "(inline d c) (scatter d v index updates)"},
 
@@ -70,6 +73,11 @@ constexpr Meaning kPlacement[] = {
     {"(StepAt m (Made (Op2 \"model_state\" (Op2 \"forward_backward\" (Op1 \"load\" "
      "(Ahead d s (Data))) (Params m)) (State m)) m))",
      "(Step)", "(StateFits m) (Flight d s)"},
+    {"(AtRest v m)", "", "(Streams f m) (= v (ParamsFrom f m))"},
+    {"(AtRest v m)", "", "(Streams f m) (= v (StateFrom f m))"},
+    {"(StepFrom f m (Made (Op2 \"model_state\" (Op2 \"forward_backward\" (Op1 \"load\" "
+     "(Ahead d s (Data))) (ParamsFrom f m)) (StateFrom f m)) m))",
+     "(Step)", "(Streams f m) (Flight d s)"},
     {"(Here (Made v m))", "(Placed v m)", ""},
     {"(Move (Made v k) what k m)", "(Placed v m)", "(Link k m) (= what (Name v))"},
     {"(Along (Made v k) what k m)", "(Placed v m)",

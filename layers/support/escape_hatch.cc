@@ -74,7 +74,17 @@ std::optional<EscapeHatch> ParseEscapeHatch(ParserBase& parser, std::string_view
   const std::vector<std::string> below(from == kLayers.end() ? kLayers.begin() : from + 1,
                                        kLayers.end());
   if (std::find(below.begin(), below.end(), layer->text) == below.end()) {
-    parser.ErrorUnknown("layer below " + std::string(above), *layer, below);
+    if (std::find(kLayers.begin(), kLayers.end(), layer->text) != kLayers.end()) {
+      std::string names;
+      for (const std::string& name : below) names += (names.empty() ? "" : " or ") + name;
+      parser
+          .Error(layer->span, "an annotation of " + std::string(above) +
+                                  " is for a layer below it; " + layer->text + " is none")
+          .Fix(layer->text == above ? "write it as part of the program, or name " + names
+                                    : "name " + names);
+    } else {
+      parser.ErrorUnknown("layer below " + std::string(above), *layer, below);
+    }
     return fail();
   }
   if (!parser.Expect("::")) return fail();

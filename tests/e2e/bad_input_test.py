@@ -64,6 +64,95 @@ class BadInput(L3cTest):
             # Of two pipelines the kernels, and what is saved or computed again.
             self.assertLessEqual(search["work"], 4 * 30000)
 
+    # ---- systems ------------------------------------------------------------------------------
+    SYSTEM = (ROOT / "examples/systems/cpu_gpu.l1").read_text()
+    WIDE = ROOT / "tests/layers/l1/programs/wide.l2"
+
+    def refuse_system(self, text, *expected, args=()):
+        system = self.write("system.l1", text)
+        err = self.l3c("lower", self.WIDE, "--synthetic", "--to", "l1", "--system", system, *args,
+                       code=1).err
+        for words in expected:
+            self.assertIn(words, err)
+        return err
+
+    def test_why_there_is_no_placement(self):
+        """The cause is the one that holds, and the way out fits it."""
+        gpu = self.SYSTEM.replace("isa: x86_64, cores: 8, features: [avx2, fma]",
+                                  "isa: ptx, vram: 8GB, sm: 20, arch: sm_86")
+        self.assertNotEqual(gpu, self.SYSTEM)
+        self.refuse_system(gpu, "no node of the system can draw batches", "add a compute node without vram")
+        self.refuse_system(self.SYSTEM.replace("        ssd_0 -> ram_0  : bandwidth 2GB/s\n", ""),
+                           "no path of edges leads from ssd_0 to ram_0", "fix: add an edge ssd_0 -> ram_0")
+        small = re.sub(r"capacity: \w+", "capacity: 40MB", self.SYSTEM).replace("vram: 24GB", "vram: 40MB")
+        err = self.refuse_system(small, "the model cannot be computed on", "which has 40MB")
+        self.assertNotIn("no path", err)
+        self.assertNotIn("missing edges", err)
+        self.refuse_system(self.SYSTEM, "without the rules 'transfer' of placement.egg", "drop --without",
+                           args=("--without", "placement/transfer"))
+        # By way of the processor, which keeps no bytes, is a path.
+        one = (ROOT / "examples/systems/one_cpu.l1").read_text()
+        through = self.write("through.l1", one.replace("ssd_0 -> ram_0", "ssd_0 -> cpu_0"))
+        self.l3c("lower", self.WIDE, "--synthetic", "--to", "l1", "--system", through)
+
+    def test_a_system_file_that_is_not_there(self):
+        err = self.l3c("optimize", MNIST, "--synthetic", "--system", "none.l1", code=1).err
+        self.assertTrue(err.startswith("error[environment]: cannot"), err)
+        self.assertIn("none.l1", err)
+
+    # ---- annotations --------------------------------------------------------------------------
+    def method(self, annotation):
+        text = (ROOT / "tests/layers/l1/programs/mnist.l2").read_text()
+        self.assertIn("linear(784", text)
+        return self.write("method.l2", text.replace("linear(784", f"\n        {annotation}\n        linear(784", 1))
+
+    def test_annotations_of_a_layer_are_told_at_their_place(self):
+        for annotation, code, words in (
+            ('#[l0::kernel("none.uop")]', "environment", "none.uop"),
+            ('#[l0::kernal("none.uop")]', "resource-bound", "did you mean 'kernel'?"),
+            ("#[l2::update(sgd)]", "syntax", "an annotation of l2 is for a layer below it; l2 is none"),
+        ):
+            with self.subTest(annotation):
+                path = self.method(annotation)
+                err = self.l3c("lower", path, "--synthetic", "--to", "l0", code=1).err
+                self.assertRegex(err, rf"method.l2:\d+:\d+: error\[{code}\]")
+                self.assertIn(words, err)
+        # The operands that the user names are the operands.
+        path = self.method('#[l0::kernel("none.uop", of: [images])]')
+        text = self.l3c("lower", path, "--synthetic", "--to", "l1").out
+        self.assertEqual(2, text.count("of: [images]"))  # in training and in evaluation
+        self.assertNotIn("], of:", text)
+
+    def test_check_looks_for_the_kernels_of_a_program(self):
+        path = self.method('#[l0::kernel("none.uop")]')
+        placed = self.write("placed.l1", self.l3c("lower", path, "--synthetic", "--to", "l1").out)
+        err = self.l3c("check", placed, code=1).err
+        self.assertRegex(err, r"placed.l1:\d+:\d+: error\[environment\]: cannot read '.*none.uop'")
+
+    # ---- data ---------------------------------------------------------------------------------
+    def test_where_a_data_set_is_no_json(self):
+        data = self.dir / "broken"
+        self.write("broken/dataset.json", '{\n  "train": {\n    "images" {}\n  }\n}\n')
+        err = self.l3c("run", MNIST, "--data", f"mnist={data}", code=1).err
+        self.assertRegex(err, r"dataset.json:3:14: not JSON")
+        self.assertNotIn("pass --data", err)
+        self.assertIn("docs/data.md", err)
+
+    def test_two_files_of_one_field(self):
+        data = small_mnist(self.dir / "mnist", rows=64, test_rows=32)
+        images = next(data.glob("train*images*"))
+        (data / "dataset.json").unlink(missing_ok=True)
+        for split in ("train", "test"):
+            for field, part in (("images", "images"), ("labels", "labels")):
+                source = next(f for f in data.iterdir() if part in f.name and
+                              f.name.startswith("train" if split == "train" else "t10k"))
+                (data / f"{split}.{field}.idx{'.gz' if source.suffix == '.gz' else ''}").write_bytes(
+                    source.read_bytes())
+        self.run_json(MNIST, "--data", f"mnist={data}", "--steps", 1)
+        (data / "train.images.raw").write_bytes(images.read_bytes())
+        err = self.l3c("run", MNIST, "--data", f"mnist={data}", "--steps", 1, code=1).err
+        self.assertRegex(err, "both '.*train.images.idx.*' and '.*train.images.raw' could be field 'images'")
+
     def test_budget_that_runs_out(self):
         for budget in ("work=100", "nodes=20"):
             result = self.l3c("lower", MNIST, "--to", "l2", "--budget", budget, code=1)

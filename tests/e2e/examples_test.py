@@ -31,6 +31,7 @@ FIGURES = [
     # How often each character occurs: 3.3; which follows which: 2.5 →
     ("shakespeare/shakespeare.l3", 1500, "loss", 2.7, 2.0),
     ("memory/deep.l2", None, "accuracy", 0.85, 0.85),  # 0.1 →
+    ("memory/wide.l2", None, "accuracy", 0.85, 0.85),  # 0.1 →
     ("methods/language.l2", 600, "loss", 2.35, 2.1),
     ("methods/binary.l2", None, "accuracy", 0.85, 0.85),
     ("methods/cnn.l2", None, "train_loss", 0.7, 0.7),  # smoothed labels: 2.3 →, 0.5 at best

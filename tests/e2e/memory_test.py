@@ -15,7 +15,7 @@ def pools(plan):
     """Bytes of each pool of a plan's text."""
     units = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 2**10, "MiB": 2**20,
              "GiB": 2**30}
-    found = re.findall(r"^    (\w+) +: (?:persistent|arena|staging) +on \w+, (\d+)([A-Za-z]+) +of",
+    found = re.findall(r"^    (\w+) +: (?:persistent|arena|staging|window) +on \w+, (\d+)([A-Za-z]+) +of",
                        plan, re.MULTILINE)
     return {name: int(number) * units[unit] for name, number, unit in found}
 
@@ -132,6 +132,73 @@ class Memory(L3cTest):
         forced = self.l3c("lower", DEEP, "--to", "l0", "--force",
                           f"l0/train/arena.packing={loser['label']}").out
         self.assertIn("arena_train", pools(forced))
+
+
+WIDE = ROOT / "examples/memory/wide.l2"
+NEAR_FAR = ROOT / "examples/memory/near_far.l1"
+GOLDEN = ROOT / "tests/e2e/fixtures/streamed.txt"
+
+
+class Streamed(L3cTest):
+    """State that rests in another memory, and is brought in launch by launch."""
+
+    def roomy(self):
+        return self.write("roomy.l1", NEAR_FAR.read_text().replace("6500kB", "2GB"))
+
+    def test_a_model_larger_than_its_memory_trains_to_the_same_bits(self):
+        args = (WIDE, "--data", f"digits={ROOT / 'data/digits'}")
+        for more in (("--steps", 20), ("--steps", 4, "--threads", 1),
+                     ("--steps", 1, "--engine", "interpreter")):
+            short = [self.run_json(*args, *more, "--system", system)["weights_sha256"]
+                     for system in (self.roomy(), NEAR_FAR)]
+            self.assertEqual(short[0], short[1], more)
+
+    def test_the_plan_keeps_a_window_of_the_state(self):
+        text = self.l3c("lower", WIDE, "--synthetic", "--to", "l1", "--system", NEAR_FAR).out
+        self.assertIn("state @ ram_1 {", text)
+        placed = self.write("placed.l1", text)
+        self.assertEqual(text, self.l3c("lower", placed, "--to", "l1").out)
+        plan = self.l3c("lower", placed, "--to", "l0").out
+        sizes = pools(plan)
+        self.assertGreater(sizes["state"], 6_500_000)
+        near = sum(size for name, size in sizes.items() if name != "state")
+        self.assertLessEqual(near, 6_500_000)
+        self.assertLess(sizes["window_train"], sizes["state"] / 3)
+        # While a launch computes, the state of the next one comes: the order of all transfers.
+        fetch = re.search(r"^sequence fetch_train on transfer \{\n.*?^\}\n", plan,
+                          re.MULTILINE | re.DOTALL).group(0)
+        if os.environ.get("L3C_REGENERATE"):
+            GOLDEN.write_text(fetch)
+        self.assertEqual(GOLDEN.read_text(), fetch)
+        # A plan is complete by itself, and what orders its streams is looked at.
+        self.l3c("check", self.write("plan.l0", plan))
+        broken = re.sub(r"(sequence fetch_train on transfer \{.*?)    wait used\n", r"\1", plan, count=1,
+                        flags=re.DOTALL)
+        self.assertNotEqual(broken, plan)
+        refused = self.l3c("check", self.write("broken.l0", broken), code=1).err
+        self.assertRegex(refused, r"error\[(safety|liveness)\]")
+
+    def test_it_is_a_decision_with_its_cost(self):
+        done = self.l3c("optimize", WIDE, "--synthetic", "--json", "--system", NEAR_FAR).events()
+        decision = next(e for e in done if e.get("id") == "l1/state")
+        self.assertEqual("in ram_1", decision["chosen"])
+        self.assertIn("resident", str(decision["pruned"]))
+        # A slower edge makes a slower step: what is brought in is size over bandwidth.
+        slow = self.write("slow.l1", NEAR_FAR.read_text().replace("bandwidth 10GB/s", "bandwidth 1GB/s"))
+        slower = next(e for e in self.l3c("optimize", WIDE, "--synthetic", "--json", "--system",
+                                          slow).events() if e.get("id") == "l1/state")
+        self.assertGreater(slower["cost"][0]["value"], 5 * decision["cost"][0]["value"])
+        # Forced on a node that has another choice.
+        two = self.write("two.l1", NEAR_FAR.read_text().replace(
+            "    node ram_1 { kind: memory, capacity: 16GB }\n",
+            "    node ram_1 { kind: memory, capacity: 16GB }\n"
+            "    node cpu_1 { kind: compute, isa: x86_64, cores: 1, features: [avx2, fma] }\n").replace(
+            "    ram_1 <-> ram_0 : bandwidth 10GB/s\n",
+            "    ram_1 <-> ram_0 : bandwidth 10GB/s\n        ram_1 <-> cpu_1 : bandwidth 1GB/s\n"))
+        for choice, there in (("in ram_1", True), ("resident", False)):
+            text = self.l3c("lower", WIDE, "--synthetic", "--to", "l1", "--system", two,
+                            "--force", f"l1/state={choice}").out
+            self.assertEqual(there, "state @ ram_1 {" in text, choice)
 
 
 class Order(L3cTest):

@@ -6,15 +6,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <csignal>
+#include <cstddef>
 #include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "layers/l0/kernel_trial.h"
 #include "layers/l0/uop_interpreter.h"
+#include "tools/l3c/edge_blocks.h"
 
 namespace l3c::tools {
 namespace {
@@ -31,17 +33,13 @@ double Tolerance(l0::CodeClass how_near) {
   return how_near == l0::CodeClass::kExact ? 0 : how_near == l0::CodeClass::kReassoc ? 1e-5 : 1e-2;
 }
 
-size_t BytesOf(const l0::Param& param) {
-  return static_cast<size_t>(tensor::NumElements(param.shape)) * tensor::SizeOf(param.dtype);
-}
-
 // A kernel's buffers with margins, in memory that another process can write.
 class SharedBuffers {
  public:
   explicit SharedBuffers(const l0::Kernel& kernel) {
     for (const l0::Param& param : kernel.params) {
       offsets_.push_back(size_ + kMargin);
-      size_ += kMargin + (BytesOf(param) + 63) / 64 * 64;
+      size_ += kMargin + (l0::BytesOf(param) + 63) / 64 * 64;
     }
     size_ += kMargin;
     void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -72,25 +70,8 @@ class SharedBuffers {
 void Fill(const l0::Kernel& kernel, const SharedBuffers& buffers) {
   std::memset(buffers.memory(), 0x5a, buffers.size());
   std::mt19937_64 random(1);
-  std::normal_distribution<double> normal;
   for (size_t p = 0; p < kernel.params.size(); ++p) {
-    const l0::Param& param = kernel.params[p];
-    const size_t size = tensor::SizeOf(param.dtype);
-    const size_t fresh = std::min(BytesOf(param), kPeriod * size);
-    for (size_t at = 0; at < fresh; at += size) {
-      const auto put = [&](auto value) { std::memcpy(buffers.at(p) + at, &value, sizeof value); };
-      const uint64_t small = random() % (param.dtype == tensor::DType::kBool ? 2 : 4);
-      if (param.dtype == tensor::DType::kF32) {
-        put(static_cast<float>(normal(random)));
-      } else if (param.dtype == tensor::DType::kF64) {
-        put(normal(random));
-      } else {
-        std::memcpy(buffers.at(p) + at, &small, size);  // the low bytes
-      }
-    }
-    for (size_t at = fresh; at < BytesOf(param); at += fresh) {
-      std::memcpy(buffers.at(p) + at, buffers.at(p), std::min(fresh, BytesOf(param) - at));
-    }
+    l0::FillRandom(kernel.params[p], random, reinterpret_cast<std::byte*>(buffers.at(p)), kPeriod);
   }
 }
 
@@ -121,13 +102,10 @@ std::string InAnotherProcess(Work work) {
 
 class Trial {
  public:
-  Trial(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near, bool must_compare,
-        void* context)
+  Trial(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near)
       : kernel_(kernel),
         code_(code),
         how_near_(how_near),
-        must_compare_(must_compare),
-        context_(context),
         wanted_(kernel),
         got_(kernel),
         again_(kernel) {}
@@ -142,14 +120,10 @@ class Trial {
     }
     const std::vector<int64_t> blocks = Blocks();
     if (blocks.empty()) return absl::OkStatus();
-    if (must_compare_ && !compared_) {
-      return absl::ResourceExhaustedError("its blocks are too large for the interpreter");
-    }
     const bool all = static_cast<int64_t>(blocks.size()) == l0::NumBlocks(kernel_);
     const std::string fate = InAnotherProcess([&] {
       const auto call = [&](const SharedBuffers& buffers, int64_t first, int64_t last) {
-        std::vector<void*> pointers = buffers.Pointers();
-        pointers.push_back(context_);
+        const std::vector<void*> pointers = buffers.Pointers();
         code_(pointers.data(), first, last);
       };
       if (all) {
@@ -197,33 +171,14 @@ class Trial {
     std::vector<int64_t> blocks;
     for (int64_t i = 0; i < some; ++i) blocks.push_back(i * count / some);
     if (some == count) return blocks;
-    const std::vector<int64_t> corners = Corners();
-    if (operations / static_cast<double>(count) * static_cast<double>(corners.size()) <=
+    const std::vector<int64_t> edges = EdgeBlocks(kernel_);
+    if (operations / static_cast<double>(count) * static_cast<double>(edges.size()) <=
         10 * kMoment) {
-      blocks.insert(blocks.end(), corners.begin(), corners.end());
-    } else {
-      compared_ = compared_ && !must_compare_;
+      blocks.insert(blocks.end(), edges.begin(), edges.end());
     }
     std::sort(blocks.begin(), blocks.end());
     blocks.erase(std::unique(blocks.begin(), blocks.end()), blocks.end());
     return blocks;
-  }
-
-  // The blocks at the ends of every grid axis.
-  std::vector<int64_t> Corners() const {
-    std::vector<int64_t> corners = {0};
-    int64_t stride = 1;
-    for (size_t a = kernel_.axes.size(); a-- > 0;) {
-      const l0::Axis& axis = kernel_.axes[a];
-      if (axis.kind != l0::AxisKind::kGrid) continue;
-      const int64_t blocks = (axis.extent + axis.block - 1) / axis.block;
-      const size_t before = corners.size();
-      for (size_t c = 0; blocks > 1 && c < before; ++c) {
-        corners.push_back(corners[c] + (blocks - 1) * stride);
-      }
-      stride *= blocks;
-    }
-    return corners;
   }
 
   absl::Status Margins() const {
@@ -237,14 +192,14 @@ class Trial {
                                                   before ? "before" : "past the end of", " '",
                                                   kernel_.params[before ? p : p - 1].name, "'"));
       }
-      if (p < kernel_.params.size()) at = end + BytesOf(kernel_.params[p]);
+      if (p < kernel_.params.size()) at = end + l0::BytesOf(kernel_.params[p]);
     }
     return absl::OkStatus();
   }
 
   absl::Status Compare(size_t p) const {
     const l0::Param& param = kernel_.params[p];
-    const size_t bytes = BytesOf(param);
+    const size_t bytes = l0::BytesOf(param);
     if (bytes == 0 || std::memcmp(got_.at(p), wanted_.at(p), bytes) == 0) return absl::OkStatus();
     if (param.access == l0::Access::kIn) {
       return absl::OutOfRangeError(absl::StrCat("it writes '", param.name, "', which it may read"));
@@ -258,50 +213,28 @@ class Trial {
           absl::StrCat("it computes another '", param.name, "' than the UOps: ", how));
     };
     if (how_near_ == l0::CodeClass::kExact || !tensor::IsFloat(param.dtype)) return other(words);
-    double norm = 0;
-    double gap = 0;
-    const auto add = [&]<typename T>(T) {
-      for (size_t at = 0; at < bytes; at += sizeof(T)) {
-        T want, have;
-        std::memcpy(&want, wanted_.at(p) + at, sizeof want);
-        std::memcpy(&have, got_.at(p) + at, sizeof have);
-        if (want == have || (std::isnan(want) && std::isnan(have))) {
-          if (std::isfinite(want)) norm += static_cast<double>(want) * static_cast<double>(want);
-          continue;
-        }
-        norm += static_cast<double>(want) * static_cast<double>(want);
-        gap += (static_cast<double>(want) - have) * (static_cast<double>(want) - have);
-      }
+    const auto bytes_at = [p](const SharedBuffers& buffers) {
+      return reinterpret_cast<const std::byte*>(buffers.at(p));
     };
-    if (param.dtype == tensor::DType::kF32) {
-      add(float{});
-    } else {
-      add(double{});
-    }
-    if (std::sqrt(gap) <= Tolerance(how_near_) * std::sqrt(norm)) return absl::OkStatus();
+    const l0::Gap gap = l0::GapBetween(param, bytes_at(wanted_), bytes_at(got_));
+    if (gap.norm <= Tolerance(how_near_)) return absl::OkStatus();
     return other(words);
   }
 
   const l0::Kernel& kernel_;
   const runtime::KernelFn code_;
   const l0::CodeClass how_near_;
-  const bool must_compare_;
-  void* const context_;
   const SharedBuffers wanted_, got_, again_;
   bool compared_ = true;
 };
 
 }  // namespace
 
-absl::Status TryCode(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near,
-                     bool must_compare, void* context) {
+absl::Status TryCode(const l0::Kernel& kernel, runtime::KernelFn code, l0::CodeClass how_near) {
   size_t bytes = 0;
-  for (const l0::Param& param : kernel.params) bytes += BytesOf(param);
-  if (bytes > kMaxBytes) {
-    return must_compare ? absl::ResourceExhaustedError("its buffers are too large to compare it")
-                        : absl::OkStatus();
-  }
-  return Trial(kernel, code, how_near, must_compare, context).Run();
+  for (const l0::Param& param : kernel.params) bytes += l0::BytesOf(param);
+  if (bytes > kMaxBytes) return absl::OkStatus();  // too much to try
+  return Trial(kernel, code, how_near).Run();
 }
 
 }  // namespace l3c::tools

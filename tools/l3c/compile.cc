@@ -9,6 +9,7 @@
 
 #include "cost/calibrated.h"
 #include "cost/machine.h"
+#include "layers/l0/kernel_file.h"
 #include "layers/l0/lower/lower.h"
 #include "layers/l0/plan_text.h"
 #include "layers/l0/plan_verify.h"
@@ -232,13 +233,28 @@ bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) 
       return Succeeds(l2_ && l2::Verify(*l2_, diagnostics_));
     case Layer::kL1:
       l1_ = l1::ParseProgram(source, diagnostics_);
-      return Succeeds(l1_ && l1::Verify(*l1_, diagnostics_));
+      return Succeeds(l1_ && l1::Verify(*l1_, diagnostics_) && KernelFilesAreThere());
     case Layer::kL0:
       l0_ = l0::ParsePlan(source, diagnostics_);
       return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_) && FitsMemory() &&
                       CodeIsSound(*l0_, options_.engine, diagnostics_));
   }
   return false;
+}
+
+bool Compilation::KernelFilesAreThere() {
+  if (texts_.size() > 1) return true;  // made from another text, whose own lowering reads them
+  for (const l1::TensorGraph& graph : l1_->graphs) {
+    for (const auto& [value, hatch] : graph.kernels) {
+      if (hatch.layer != "l0" || hatch.directive != "kernel") continue;
+      const std::optional<std::string> path = l0::KernelPath(hatch);
+      std::error_code ignored;
+      if (!path || fs::is_regular_file(*path, ignored)) continue;
+      diagnostics_.Error(support::Kind::kEnvironment, hatch.span, "cannot read '" + *path + "'")
+          .Fix("paths of kernels are relative to the file that names them");
+    }
+  }
+  return true;
 }
 
 bool Compilation::FitsMemory() {
@@ -523,9 +539,15 @@ bool Compilation::FindSystem(l1::System& system) {
     system = l1::DiscoverHost();
     return true;
   }
+  // A file that is not there has no place in the program.
+  diagnostics_.set_source(nullptr);
   std::optional<support::SourceFile> source =
       support::SourceFile::Read(options_.system, diagnostics_);
-  if (!source) return Succeeds(false);
+  if (!source) {
+    const bool told = Succeeds(false);
+    diagnostics_.set_source(texts_.back().source.get());
+    return told;
+  }
   diagnostics_.set_source(&*source);
   std::optional<l1::Program> program = l1::ParseProgram(*source, diagnostics_);
   const bool ok = Succeeds(program && l1::Verify(*program, diagnostics_));
@@ -567,7 +589,10 @@ bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
                !status.ok()) {
       return EnvironmentError(
           std::string(status.message()),
-          "pass --data " + declaration.name + "=DIR, or --synthetic for random data");
+          given == options_.data.end()
+              ? "pass --data " + declaration.name + "=DIR, or --synthetic for random data"
+              : "docs/data.md says what the folder of --data holds; --synthetic trains on random "
+                "data");
     }
     data[declaration.name] = std::move(info);
   }

@@ -102,6 +102,7 @@ class Compilation {
   // The cost model of a compute node: calibrated where there is evidence of it.
   std::unique_ptr<cost::CpuCostModel> CostsOf(const l1::SystemNode& node);
   l0::lower::LowerOptions PlanOptions() const;  // what the command line says of the lowering to L0
+  bool KernelFilesAreThere();                   // that an L1 text names
   bool FitsMemory();                            // --memory on a plan
   bool ApplyOverrides();                        // --epochs, --steps, --seed on a file of L1 or L0
   bool EnterLowered(Layer layer, std::string text);

@@ -41,7 +41,7 @@ class Words {
     for (size_t i = 0; i + words.size() <= tokens_.size(); ++i) {
       bool same = true;
       for (size_t w = 0; w < words.size() && same; ++w) {
-        same = tokens_[i + w].text == words[w].text;
+        same = SameWord(tokens_[i + w], words[w]);
       }
       if (!same) continue;
       places.push_back({tokens_[i].span.begin, tokens_[i + words.size() - 1].span.end});
@@ -50,22 +50,47 @@ class Words {
   }
 
  private:
+  // A lowering makes the paths of files absolute: "/home/me/fast.uop" was "fast.uop".
+  static bool SameWord(const Token& here, const Token& word) {
+    if (here.text == word.text) return true;
+    if (here.kind != support::TokenKind::kString || word.kind != support::TokenKind::kString) {
+      return false;
+    }
+    const std::string shorter = support::Unquote(here.text), longer = support::Unquote(word.text);
+    return longer.starts_with("/") && longer.ends_with("/" + shorter);
+  }
+
   std::vector<Token> tokens_;
 };
 
 // Longer pieces of text are whole parts of a program: they are not the fault of one place.
 constexpr size_t kMostWords = 64;
 
+// An annotation of L2 as it was, without the operands that its lowering has added: `, of: […]`.
+std::vector<Token> AsWritten(const std::vector<Token>& words) {
+  std::vector<Token> written;
+  for (size_t i = 0; i + 2 < words.size(); ++i) {
+    if (words[i].Is(",") && words[i + 1].text == "of" && words[i + 2].Is(":")) break;
+    written.push_back(words[i]);
+  }
+  if (written.size() + 2 < words.size()) {
+    written.insert(written.end(), words.end() - 2, words.end());  // `)` and `]`
+  }
+  return written;
+}
+
 std::optional<Span> PlaceOf(Span span, const Words& made, const Words& written) {
   if (!span.known()) return std::nullopt;
   const std::vector<Token> words = made.Within(span);
   if (words.empty() || words.size() > kMostWords) return std::nullopt;
-  const std::vector<Span> there = written.Find(words);
+  std::vector<Span> there = written.Find(words);
+  if (there.empty() && words.front().Is("#[")) there = written.Find(AsWritten(words));
   if (there.empty()) return std::nullopt;
   const std::vector<Span> here = made.Find(words);
   if (here.size() == there.size()) {
-    const auto at = std::find_if(here.begin(), here.end(),
-                                 [&](Span place) { return place.begin == words.front().span.begin; });
+    const auto at = std::find_if(here.begin(), here.end(), [&](Span place) {
+      return place.begin == words.front().span.begin;
+    });
     return there[static_cast<size_t>(at - here.begin())];
   }
   // A number stands in too many places; a name is first where it is declared.
@@ -81,8 +106,7 @@ Diagnostics Relocate(const Diagnostics& errors, const SourceFile& made, const So
   Diagnostics moved(&written);
   for (const Diagnostic& error : errors.all()) {
     const std::optional<Span> place = PlaceOf(error.span, made_words, written_words);
-    Diagnostic& copy =
-        moved.Error(error.kind, place.value_or(Span{}), error.message);
+    Diagnostic& copy = moved.Error(error.kind, place.value_or(Span{}), error.message);
     copy.label = error.label;
     copy.fix = error.fix;
     for (const support::Note& note : error.notes) {
@@ -92,9 +116,10 @@ Diagnostics Relocate(const Diagnostics& errors, const SourceFile& made, const So
     if (!place && error.span.known()) {
       std::string line(made.Line(made.Position(error.span.begin).line));
       line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
-      copy.notes.push_back({{}, "in the ." + std::string(layer) + " text that it becomes (l3c lower " +
-                                    written.name() + " --to " + std::string(layer) +
-                                    "): " + line.substr(0, 100)});
+      copy.notes.push_back({{},
+                            "in the ." + std::string(layer) + " text that it becomes (l3c lower " +
+                                written.name() + " --to " + std::string(layer) +
+                                "): " + line.substr(0, 100)});
     }
   }
   return moved;

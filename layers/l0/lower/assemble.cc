@@ -10,6 +10,7 @@
 #include "layers/l0/control_build.h"
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/lower/arena.h"
+#include "layers/l0/lower/window.h"
 #include "layers/l1/init.h"
 
 namespace l3c::l0::lower {
@@ -31,6 +32,7 @@ struct Staging {
 
 struct PipelineSequences {
   std::vector<SequenceId> load;
+  std::vector<SequenceId> fetch;  // empty: all state is where it is used
   std::vector<SequenceId> run;
 };
 
@@ -138,7 +140,7 @@ class Assembler {
     for (const StateRef& ref : AllState(program_)) {
       const l1::Actor& actor = program_.actors[ref.actor];
       const PoolId pool =
-          PoolIn("state", PoolKind::kPersistent, l1::MemoryOf(program_.system, actor.node));
+          PoolIn("state", PoolKind::kPersistent, l1::HomeOf(program_.system, actor));
       const l1::StateField& field = actor.state[ref.field];
       const BufferId id = AddResident(pool, field.name, field.dtype, field.shape, field.span);
       state_.push_back(id);
@@ -319,18 +321,32 @@ class Assembler {
       loads.push_back(TokenCommand(CommandKind::kSignal, staging.full[k]));
       sequences.load.push_back(AddSequence("load_" + step.name + slot, 0, std::move(loads)));
     }
-    Timeline timeline = Lay(lowered);
+    const StateWindow window = MakeWindow(lowered.plan, step, lowered.table, Far());
+    const std::vector<BufferId> brought = PlaceWindow(step, window);
+    if (!window.slots.empty()) {
+      sequences.fetch.assign(static_cast<size_t>(Depth()), Fetch(step, window, brought));
+    }
+    Timeline timeline = Lay(lowered, window);
     PlaceArena(lowered, timeline, arena);
     for (int64_t k = 0; k < Depth(); ++k) {
-      sequences.run.push_back(AddSequence(
-          step.name + "_" + std::to_string(k), 1,
-          Commands(lowered, timeline, staging, kernels, arena, static_cast<size_t>(k))));
+      sequences.run.push_back(AddSequence(step.name + "_" + std::to_string(k), 1,
+                                          Commands(lowered, timeline, staging, kernels, arena,
+                                                   window, brought, static_cast<size_t>(k))));
     }
   }
 
   // One step's commands, without a slot's buffers yet.
   struct Event {
-    enum class Kind : uint8_t { kWait, kLaunch, kFree, kCopy, kReport } kind;
+    enum class Kind : uint8_t {
+      kWait,
+      kLaunch,
+      kFree,
+      kCopy,
+      kReport,
+      kFetched,  // the state of the next launch is there
+      kUsed,     // and is used no more
+      kStored,   // what was written is back
+    } kind;
     size_t index = 0;  // of the launch or copy
   };
   using Timeline = std::vector<Event>;
@@ -340,7 +356,7 @@ class Assembler {
            lowered.table.values[binding.storage.value].input >= 0;
   }
 
-  Timeline Lay(const LoweredStep& lowered) const {
+  Timeline Lay(const LoweredStep& lowered, const StateWindow& window) const {
     const StepPlan& plan = lowered.plan;
     size_t last_reader = 0;  // launches that must be over before the batch may be replaced
     for (size_t i = 0; i < plan.launches.size(); ++i) {
@@ -357,11 +373,26 @@ class Assembler {
     }
     const bool late = copies_batch || reports_batch;
     Timeline timeline = {{Event::Kind::kWait, 0}};
+    std::vector<size_t> last(static_cast<size_t>(window.turns));  // launch of each turn
+    for (size_t i = 0; i < plan.launches.size(); ++i) {
+      if (window.turn_of[i] >= 0) last[static_cast<size_t>(window.turn_of[i])] = i;
+    }
+    int64_t turn = -1;
     for (size_t i = 0; i <= plan.launches.size(); ++i) {
       if (i == last_reader && !late) timeline.push_back({Event::Kind::kFree, 0});
-      if (i < plan.launches.size()) timeline.push_back({Event::Kind::kLaunch, i});
+      if (i == plan.launches.size()) break;
+      const int64_t its = window.turn_of[i];
+      if (its > turn) timeline.push_back({Event::Kind::kFetched, 0});
+      turn = std::max(turn, its);
+      timeline.push_back({Event::Kind::kLaunch, i});
+      // The last turn's end is told after the copies, which write to state that the next step
+      // brings in.
+      const bool ends = its >= 0 && last[static_cast<size_t>(its)] == i;
+      if (ends && its + 1 < window.turns) timeline.push_back({Event::Kind::kUsed, 0});
     }
     for (size_t i = 0; i < plan.copies.size(); ++i) timeline.push_back({Event::Kind::kCopy, i});
+    if (window.turns > 0) timeline.push_back({Event::Kind::kUsed, 0});
+    if (window.written()) timeline.push_back({Event::Kind::kStored, 0});
     timeline.push_back({Event::Kind::kReport, 0});
     if (late) timeline.push_back({Event::Kind::kFree, 0});
     return timeline;
@@ -401,6 +432,84 @@ class Assembler {
     }
   }
 
+  // The state that is not where the kernels of its actor work.
+  FarStates Far() const {
+    FarStates far;
+    for (const StateRef& ref : AllState(program_)) {
+      const l1::Actor& actor = program_.actors[ref.actor];
+      const l1::StateField& field = actor.state[ref.field];
+      const uint32_t near = l1::MemoryOf(program_.system, actor.node);
+      far.emplace_back();
+      if (l1::HomeOf(program_.system, actor) == near) continue;
+      far.back() = {l1::ByteSize(field.dtype, field.shape), near};
+    }
+    return far;
+  }
+
+  // A buffer for each slot.
+  std::vector<BufferId> PlaceWindow(const Step& step, const StateWindow& window) {
+    std::map<uint32_t, PoolId> pools;
+    for (const auto& [memory, bytes] : window.bytes) {
+      pools[memory] = AddPool("window_" + step.name, PoolKind::kWindow, memory);
+      plan_->pools[pools[memory]].size = bytes;
+    }
+    const FarStates far = Far();
+    std::vector<BufferId> brought;
+    for (const WindowSlot& slot : window.slots) {
+      Buffer buffer = plan_->buffers[state_[slot.state]];
+      buffer.name = Unique(step.name + "_near_" + buffer.name);
+      buffer.pool = pools.at(far[slot.state]->memory);
+      buffer.offset = slot.offset;
+      plan_->buffers.push_back(std::move(buffer));
+      brought.push_back(static_cast<BufferId>(plan_->buffers.size() - 1));
+    }
+    return brought;
+  }
+
+  TokenId AddToken(const std::string& name) {
+    plan_->tokens.push_back({Unique(name), 0, {}});
+    return static_cast<TokenId>(plan_->tokens.size() - 1);
+  }
+
+  // The transfers of a step: during turn t what the launch before wrote goes back, and what the
+  // launch after needs comes in. They are in order, so what goes back is there when it is needed.
+  SequenceId Fetch(const Step& step, const StateWindow& window,
+                   const std::vector<BufferId>& brought) {
+    if (!fetched_) {
+      fetched_ = AddToken("fetched");
+      used_ = AddToken("used");
+      plan_->streams.push_back(
+          {"transfer", StreamKind::kTransfer, program_.system.nodes[ComputeNode()].name, {}});
+      transfers_ = static_cast<StreamId>(plan_->streams.size() - 1);
+    }
+    if (window.written() && !stored_) stored_ = AddToken("stored");
+    std::vector<Command> commands;
+    const auto copy = [&](BufferId from, BufferId to) {
+      Command command;
+      command.kind = CommandKind::kCopy;
+      command.args = {from, to};
+      commands.push_back(std::move(command));
+    };
+    const int64_t turns = window.turns;
+    for (int64_t turn = -1; turn <= turns; ++turn) {
+      if (turn > 0) {
+        commands.push_back(TokenCommand(CommandKind::kWait, *used_));
+        for (size_t i = 0; i < window.slots.size(); ++i) {
+          const WindowSlot& slot = window.slots[i];
+          if (slot.written && slot.last == turn - 1) copy(brought[i], state_[slot.state]);
+        }
+      }
+      if (turn + 1 >= turns) continue;
+      for (size_t i = 0; i < window.slots.size(); ++i) {
+        const WindowSlot& slot = window.slots[i];
+        if (slot.filled && slot.first == turn + 1) copy(state_[slot.state], brought[i]);
+      }
+      commands.push_back(TokenCommand(CommandKind::kSignal, *fetched_));
+    }
+    if (window.written()) commands.push_back(TokenCommand(CommandKind::kSignal, *stored_));
+    return AddSequence("fetch_" + step.name, transfers_, std::move(commands));
+  }
+
   BufferId BufferOf(const LoweredStep& lowered, const Storage& storage, const Staging& staging,
                     const std::map<Storage, BufferId>& arena, size_t k) const {
     if (storage.kernel >= 0) return arena.at(storage);
@@ -414,7 +523,8 @@ class Assembler {
 
   std::vector<Command> Commands(const LoweredStep& lowered, const Timeline& timeline,
                                 const Staging& staging, const std::vector<KernelId>& kernels,
-                                const std::map<Storage, BufferId>& arena, size_t k) const {
+                                const std::map<Storage, BufferId>& arena, const StateWindow& window,
+                                const std::vector<BufferId>& brought, size_t k) const {
     std::vector<Command> commands;
     for (const Event& event : timeline) {
       Command command;
@@ -429,9 +539,22 @@ class Assembler {
           command.kind = CommandKind::kLaunch;
           command.kernel = kernels[event.index];
           for (const Binding& b : lowered.plan.launches[event.index].bindings) {
-            command.args.push_back(b.state >= 0 ? state_[b.state]
-                                                : BufferOf(lowered, b.storage, staging, arena, k));
+            const auto slot =
+                window.SlotOf(StateOf(b, lowered.step, lowered.table), window.turn_of[event.index]);
+            command.args.push_back(slot ? brought[*slot]
+                                   : b.state >= 0
+                                       ? state_[b.state]
+                                       : BufferOf(lowered, b.storage, staging, arena, k));
           }
+          break;
+        case Event::Kind::kFetched:
+          command = TokenCommand(CommandKind::kWait, *fetched_);
+          break;
+        case Event::Kind::kUsed:
+          command = TokenCommand(CommandKind::kSignal, *used_);
+          break;
+        case Event::Kind::kStored:
+          command = TokenCommand(CommandKind::kWait, *stored_);
           break;
         case Event::Kind::kCopy: {
           const ChosenCopy& copy = lowered.plan.copies[event.index];
@@ -506,6 +629,7 @@ class Assembler {
           1, control.steps_per_epoch > 0 ? control.steps_per_epoch : control.steps);
       control.checkpoint_every = phase.checkpoint_every;
       control.load = sequences_.at(phase.pipeline).load;
+      control.fetch = sequences_.at(phase.pipeline).fetch;
       control.train = sequences_.at(phase.pipeline).run;
       control.publish_train = Publish(train.sampling.split);
       if (!phase.eval.empty()) {
@@ -521,9 +645,11 @@ class Assembler {
         }
         control.eval_every = phase.eval_every;
         control.load_eval = sequences_.at(phase.eval).load;
+        control.fetch_eval = sequences_.at(phase.eval).fetch;
         control.eval = sequences_.at(phase.eval).run;
         control.publish_test = Publish(eval.sampling.split);
-        evaluation = {control.eval_batches, control.load_eval, control.eval, control.publish_test};
+        evaluation = {control.eval_batches, control.load_eval, control.eval, control.publish_test,
+                      control.fetch_eval};
       }
       plan_->phases.push_back(
           {phase.name, phase.epochs, control.steps, train.sampling.batch, phase.span});
@@ -551,6 +677,9 @@ class Assembler {
   std::map<std::string, KernelId> kernels_;  // by text
   std::map<std::string, PipelineSequences> sequences_;
   std::map<std::string, SequenceId> publish_;
+  // Between the compute stream and that of transfers.
+  std::optional<TokenId> fetched_, used_, stored_;
+  StreamId transfers_ = 0;
 };
 
 }  // namespace

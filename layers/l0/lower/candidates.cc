@@ -4,6 +4,9 @@
 #include <deque>
 #include <numeric>
 #include <optional>
+#include <tuple>
+
+#include "layers/l0/lower/sum_groups.h"
 
 namespace l3c::l0::lower {
 
@@ -14,6 +17,13 @@ using tensor::Shape;
 const Entry* Candidate::Find(uint32_t context, ValueId value) const {
   auto it = index_.find({context, value});
   return it == index_.end() ? nullptr : &entries[it->second];
+}
+
+const AddedSum* Candidate::FindAdded(ValueId value) const {
+  for (const AddedSum& sum : added) {
+    if (sum.value == value) return &sum;
+  }
+  return nullptr;
 }
 
 IndexMap IdentityMap(const Shape& shape) {
@@ -30,6 +40,52 @@ int32_t VersionBefore(const CandidateSet& set, ValueId value, uint32_t kernel) {
   return static_cast<int32_t>(it - storers.begin()) - 1;
 }
 
+namespace {
+
+// Of the space, the axes around the passes: those outside of the first one's row. 0 without passes.
+uint64_t OuterAxes(const Candidate& kernel) {
+  uint64_t outer = 0;
+  for (const Context& context : kernel.contexts) {
+    if (context.reduction < 0) continue;
+    const Entry* entry = kernel.Find(0, context.reduction);
+    if (entry != nullptr) outer |= entry->axes;
+  }
+  return outer & ((uint64_t{1} << kernel.root_axes) - 1);
+}
+
+// Whether the context's walks are of one row: those of the kernel's own are, inside of its passes.
+bool WalksRow(const Candidate& kernel, uint32_t context, uint64_t outer) {
+  if (context == 0) return true;
+  const Entry* entry = kernel.Find(0, kernel.contexts[context].reduction);
+  return entry != nullptr && entry->axes == outer;
+}
+
+}  // namespace
+
+double RowBytes(const Candidate& kernel, const Entry& entry) {
+  const uint64_t outer = OuterAxes(kernel);
+  double bytes = 4;
+  for (AxisId a = 0; a < kernel.extents.size(); ++a) {
+    if (((entry.axes & ~outer) >> a) & 1) bytes *= static_cast<double>(kernel.extents[a]);
+  }
+  return bytes;
+}
+
+bool IsNear(const ValueTable& table, const Candidate& kernel, const Entry& entry) {
+  constexpr double kNearBytes = 64e3;
+  if (static_cast<double>(Bytes(table.values[entry.value])) <= kNearBytes) return false;
+  const uint64_t outer = OuterAxes(kernel);
+  if (outer == 0 || entry.hoisted || !WalksRow(kernel, entry.context, outer)) return false;
+  if (RowBytes(kernel, entry) > kNearBytes) return false;
+  for (uint32_t c = 0; c < kernel.contexts.size(); ++c) {
+    const Entry* other = c == entry.context ? nullptr : kernel.Find(c, entry.value);
+    if (other != nullptr && other->readable && !other->hoisted && WalksRow(kernel, c, outer)) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Walks from a candidate's roots to what it could compute.
 class Analyser {
  public:
@@ -39,6 +95,26 @@ class Analyser {
 
   // Nothing when the candidate cannot be: an anchor that is not met at one point of the space.
   std::optional<Candidate> Analyse(KernelKind kind, std::vector<ValueId> roots, ValueId anchor) {
+    partners_.clear();
+    return Walked(kind, std::move(roots), anchor);
+  }
+
+  // The walk over the rows that `root` is the sum of, with what can be made of them besides.
+  std::optional<Candidate> AnalyseSums(const WalkPart& root,
+                                       std::vector<const WalkPart*> partners) {
+    partners_ = std::move(partners);
+    partners_.insert(partners_.begin(), &root);
+    return Walked(KernelKind::kSums, {root.value}, -1);
+  }
+
+  // Matmuls that the last analysis met at every point of the root's space exactly once.
+  const std::vector<ValueId>& anchors_met() const { return anchors_met_; }
+  uint64_t pruned() const { return pruned_; }
+
+ private:
+  static constexpr int kMaxSplits = 8;
+
+  std::optional<Candidate> Walked(KernelKind kind, std::vector<ValueId> roots, ValueId anchor) {
     splits_.clear();
     own_first_ = false;
     for (int attempt = 0; attempt < kMaxSplits; ++attempt) {
@@ -66,15 +142,9 @@ class Analyser {
     return std::move(candidate_);
   }
 
-  // Matmuls that the last analysis met at every point of the root's space exactly once.
-  const std::vector<ValueId>& anchors_met() const { return anchors_met_; }
-  uint64_t pruned() const { return pruned_; }
-
- private:
-  static constexpr int kMaxSplits = 8;
-
   struct Origin {
-    ValueId reduction = -1;  // -1: the root's shape
+    ValueId reduction = -1;   // -1: the root's shape
+    uint32_t definition = 0;  // of the reduction: each has axes of its own
     uint32_t dim = 0;
     uint32_t digit = 0;
   };
@@ -98,9 +168,10 @@ class Analyser {
     failed_ = false;
     full_ = false;
     FindDependents(roots, anchor);
+    if (!partners_.empty()) return StartSums();
     if (StartScatter(kind, roots.front()) || StartOwn(kind, roots)) return;
     const Shape& shape = table_.values[roots.front()].shape;
-    const IndexMap map = NewAxes(-1, shape);
+    const IndexMap map = NewAxes(-1, 0, shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     for (ValueId root : roots) Push({0, root, map});
   }
@@ -110,7 +181,7 @@ class Analyser {
     const Definition& d = table_.values[root].definitions.front();
     if (kind != KernelKind::kLoop || d.op != Op::kScatterAdd) return false;
     candidate_.scatter = true;
-    const IndexMap map = NewAxes(-1, table_.values[d.inputs[1]].shape);
+    const IndexMap map = NewAxes(-1, 0, table_.values[d.inputs[1]].shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     Entry entry;
     entry.value = root;
@@ -126,6 +197,58 @@ class Analyser {
     Push({0, d.inputs[1], map});
     return true;
   }
+
+  // The space is that of what is added up, the same points for all.
+  void StartSums() {
+    const auto operand = [&](const WalkPart& part) {
+      if (part.kind == WalkKind::kElements) return part.value;
+      return table_.values[part.value].definitions[part.definition].inputs[0];
+    };
+    const Shape& space = table_.values[operand(*partners_.front())].shape;
+    const IndexMap map = NewAxes(-1, 0, space);
+    candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
+    for (const WalkPart* part : partners_) {
+      const Definition& d = table_.values[part->value].definitions[part->definition];
+      const Shape& shape = table_.values[operand(*part)].shape;
+      std::optional<SplitRequest> split;
+      std::optional<IndexMap> at =
+          ThroughView(Op::kReshape, {}, shape, space, map, candidate_.extents, split);
+      if (at) at = WithDims(*at, shape, candidate_.extents, split);
+      if (split && !last_attempt_) {
+        Split(*split);
+        if (restart_) return;
+      }
+      if (!at) continue;
+      if (part->kind == WalkKind::kElements) {
+        Push({0, part->value, *std::move(at)});
+        continue;
+      }
+      IndexMap kept;
+      for (size_t dim = 0, bound = 0; dim < shape.size(); ++dim) {
+        if (bound < d.attr.ints.size() && d.attr.ints[bound] == static_cast<int64_t>(dim)) {
+          ++bound;
+        } else {
+          kept.dims.push_back(at->dims[dim]);
+        }
+      }
+      if (part->kind == WalkKind::kRow) {
+        Push({0, part->value, std::move(kept)});
+        continue;
+      }
+      Entry entry;
+      entry.value = part->value;
+      entry.axes = AxesOfMap(kept);
+      entry.maps = {std::move(kept)};
+      entry.inlines = {{part->definition, -1}};
+      candidate_.index_[{0, part->value}] = static_cast<uint32_t>(candidate_.entries.size());
+      candidate_.entries.push_back(std::move(entry));
+      candidate_.added.push_back({part->value, part->definition, *at});
+      Push({0, d.inputs[0], *std::move(at)});
+    }
+    failed_ |= !HasAdded(partners_.front()->value);
+  }
+
+  bool HasAdded(ValueId v) const { return candidate_.FindAdded(v) != nullptr; }
 
   // A kernel of the user's loads its operands and stores its value, and does nothing else.
   bool StartOwn(KernelKind kind, const std::vector<ValueId>& roots) {
@@ -144,7 +267,7 @@ class Analyser {
       entry.value = value;
       return entry;
     };
-    const IndexMap map = NewAxes(-1, table_.values[root].shape);
+    const IndexMap map = NewAxes(-1, 0, table_.values[root].shape);
     candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
     Entry& entry = add(root);
     entry.maps = {map};
@@ -161,18 +284,18 @@ class Analyser {
   }
 
   // One axis (or its digits) for each dimension; the map that reads them as an index.
-  IndexMap NewAxes(ValueId reduction, const Shape& dims) {
+  IndexMap NewAxes(ValueId reduction, uint32_t definition, const Shape& dims) {
     IndexMap map;
     for (uint32_t d = 0; d < dims.size(); ++d) {
       std::vector<int64_t> digits = {dims[d]};
-      auto it = splits_.find({reduction, d});
+      auto it = splits_.find({reduction, definition, d});
       if (it != splits_.end()) digits = it->second;
       Affine index;
       int64_t stride = dims[d];
       for (uint32_t i = 0; i < digits.size(); ++i) {
         const AxisId axis = static_cast<AxisId>(candidate_.extents.size());
         candidate_.extents.push_back(digits[i]);
-        origins_.push_back({reduction, d, i});
+        origins_.push_back({reduction, definition, d, i});
         stride = digits[i] == 0 ? 0 : stride / digits[i];
         if (dims[d] != 1) index = index + AxisTerm(axis, stride);
       }
@@ -236,6 +359,11 @@ class Analyser {
   }
 
   void Meet(const Item& item) {
+    // A sum is there when all rows have been walked, which is too late for a kernel that needs it.
+    if (HasAdded(item.value)) {
+      failed_ = true;
+      return;
+    }
     const uint64_t axes = AxesOfMap(item.map);
     const bool hoisted = item.context != 0 && (axes & BoundAxes(item.context)) == 0;
     const auto key = std::make_pair(item.context, item.value);
@@ -363,7 +491,7 @@ class Analyser {
     }
     if (IsReduction(definition.op)) {
       if (first) {
-        Reduce(item, definition, inlines);
+        Reduce(item, d, inlines);
       } else {
         // A pass is at one point of the space only.
         std::erase_if(candidate_.entries[index].inlines,
@@ -420,7 +548,8 @@ class Analyser {
   }
 
   template <typename AddInline>
-  void Reduce(const Item& item, const Definition& definition, AddInline&& inlines) {
+  void Reduce(const Item& item, uint32_t d, AddInline&& inlines) {
+    const Definition& definition = table_.values[item.value].definitions[d];
     if (item.context != 0 || candidate_.anchor >= 0) return;
     if (candidate_.contexts.size() > options_.max_passes) return;
     // The axes that the result depends on must be the outer ones: then it is computed once for each
@@ -440,12 +569,12 @@ class Analyser {
 
     const Shape& operand = table_.values[definition.inputs[0]].shape;
     Shape reduced;
-    for (int64_t d : definition.attr.ints) reduced.push_back(operand[d]);
+    for (int64_t axis : definition.attr.ints) reduced.push_back(operand[axis]);
     if (candidate_.extents.size() + 2 * reduced.size() > kMaxAxes) return;
     Context context;
     context.reduction = item.value;
     const AxisId first_axis = static_cast<AxisId>(candidate_.extents.size());
-    const IndexMap inner = NewAxes(item.value, reduced);
+    const IndexMap inner = NewAxes(item.value, d, reduced);
     context.points = outer_points;
     for (AxisId a = first_axis; a < candidate_.extents.size(); ++a) {
       context.axes.push_back(a);
@@ -454,8 +583,8 @@ class Analyser {
     IndexMap map;
     size_t kept = 0;
     size_t bound = 0;
-    for (size_t d = 0; d < operand.size(); ++d) {
-      if (bound < reduced.size() && definition.attr.ints[bound] == static_cast<int64_t>(d)) {
+    for (size_t dim = 0; dim < operand.size(); ++dim) {
+      if (bound < reduced.size() && definition.attr.ints[bound] == static_cast<int64_t>(dim)) {
         map.dims.push_back(inner.dims[bound++]);
       } else {
         map.dims.push_back(item.map.dims[kept++]);
@@ -470,7 +599,7 @@ class Analyser {
   void Split(const SplitRequest& request) {
     const Origin origin = origins_[request.axis];
     if (candidate_.extents.size() >= kMaxAxes - 1) return;
-    std::vector<int64_t>& digits = splits_[{origin.reduction, origin.dim}];
+    std::vector<int64_t>& digits = splits_[{origin.reduction, origin.definition, origin.dim}];
     if (digits.empty()) digits = {candidate_.extents[request.axis]};
     const int64_t extent = digits[origin.digit];
     digits[origin.digit] = extent / request.inner;
@@ -549,11 +678,12 @@ class Analyser {
   const std::vector<bool>& stored_;
   const CandidateOptions& options_;
   Candidate candidate_;
-  std::map<std::pair<ValueId, uint32_t>, std::vector<int64_t>> splits_;
+  std::map<std::tuple<ValueId, uint32_t, uint32_t>, std::vector<int64_t>> splits_;
   std::vector<Origin> origins_;  // by axis
   std::deque<Item> queue_;
   std::deque<Item> later_;  // of passes, when the kernel's own context goes first
   std::vector<ValueId> anchors_met_;
+  std::vector<const WalkPart*> partners_;           // kSums: the root and what may be made with it
   std::set<std::pair<uint32_t, uint32_t>> barred_;  // (entry, definition): cannot be computed there
   ValueId first_dependent_ = 0;                     // of the anchor
   std::vector<bool> dependent_;                     // from it on
@@ -591,6 +721,7 @@ class CandidateFinder {
       none.too_many_at = static_cast<double>(v + 1) / static_cast<double>(table_.values.size());
       return none;
     }
+    if (options_.fuse) AddJoined();
     FindGroups();
     OrderGroups();
     for (uint32_t k = 0; k < set_.kernels.size(); ++k) {
@@ -612,6 +743,8 @@ class CandidateFinder {
   }
 
  private:
+  static constexpr int64_t kMostLateBytes = 1 << 16;
+
   // Values that no kernel can compute are too long a chain of values that are not kept, or a view
   // of one whose place is no affine function of the axes: keeping what the bound on a kernel's size
   // cut off, or what was viewed, makes two kernels of it.
@@ -647,6 +780,9 @@ class CandidateFinder {
     if (!loop) return;
     std::vector<ValueId> anchors = analyser_.anchors_met();
     if (loop->scatter) anchors.clear();
+    if (!update && options_.fuse) {
+      if (auto part = DescribePart(table_, *loop, roots[0])) parts_.push_back(*std::move(part));
+    }
     if (!options_.fuse) {
       std::erase_if(anchors, [&](ValueId a) { return roots.size() != 1 || a != roots[0]; });
     }
@@ -670,6 +806,97 @@ class CandidateFinder {
       keep(analyser_.Analyse(update ? KernelKind::kUpdateAnchor : KernelKind::kAnchor, roots,
                              anchor));
     }
+  }
+
+  // Small values that nothing but reports needs.
+  std::vector<bool> FindLate() const {
+    std::vector<bool> late(table_.values.size(), true);
+    for (size_t o = 0; o < step_.outputs.size(); ++o) {
+      if (step_.outputs[o].kind == StepOutput::Kind::kState) late[table_.outputs[o]] = false;
+    }
+    for (ValueId v = static_cast<ValueId>(table_.values.size()); v-- > 0;) {
+      if (table_.values[v].input >= 0 || Bytes(table_.values[v]) > kMostLateBytes) late[v] = false;
+      if (late[v]) continue;
+      for (const Definition& d : table_.values[v].definitions) {
+        for (ValueId input : d.inputs) late[input] = false;
+      }
+    }
+    return late;
+  }
+
+  // Candidates that make several sums in one walk, each behind the kernels of its root, and at the
+  // end those for what only reports need of their sums. As far as there is room: all that they
+  // make can be had otherwise.
+  void AddJoined() {
+    const std::vector<bool> late = FindLate();
+    std::map<ValueId, Candidate> joined;
+    bool for_reports = false;
+    const auto is_root = [&](const WalkPart& part) {
+      return part.kind == WalkKind::kColumns && !late[part.value];
+    };
+    for (const WalkPart& sum : parts_) {
+      if (!is_root(sum)) continue;
+      // Of sums that go together the last has all others for partners.
+      const bool last = std::none_of(parts_.begin(), parts_.end(), [&](const WalkPart& other) {
+        return is_root(other) && other.value > sum.value && CanJoin(sum, other);
+      });
+      if (!last) continue;
+      auto candidate = analyser_.AnalyseSums(sum, PartnersOf(sum, parts_, late));
+      if (!candidate || !StoreBesideSums(*candidate)) continue;
+      if (!Fits(*candidate)) continue;
+      for (ValueId v : candidate->beside) {
+        if (late[v]) candidate->late.insert(v);
+      }
+      for_reports |= !candidate->late.empty();
+      joined.emplace(sum.value, *std::move(candidate));
+    }
+    if (joined.empty()) return;
+    std::vector<Candidate> kernels;
+    for (size_t k = 0; k < set_.kernels.size(); ++k) {
+      const ValueId root = set_.kernels[k].roots[0];
+      kernels.push_back(std::move(set_.kernels[k]));
+      if (k + 1 < set_.kernels.size() && set_.kernels[k + 1].roots[0] == root) continue;
+      if (auto it = joined.find(root); it != joined.end()) kernels.push_back(std::move(it->second));
+    }
+    set_.kernels = std::move(kernels);
+    for (ValueId v = 0; for_reports && v < static_cast<ValueId>(late.size()); ++v) {
+      if (!late[v] || !stored_[v]) continue;
+      auto candidate = analyser_.Analyse(KernelKind::kLoop, {v}, -1);
+      if (!candidate || candidate->scatter || table_.values[v].own >= 0) continue;
+      candidate->kind = KernelKind::kLast;
+      // What is large would have to be kept until then.
+      for (Entry& entry : candidate->entries) {
+        if (Bytes(table_.values[entry.value]) > kMostLateBytes) entry.readable = false;
+      }
+      if (CanCompute(*candidate) && Fits(*candidate)) set_.kernels.push_back(*std::move(candidate));
+    }
+  }
+
+  bool Fits(const Candidate& candidate) {
+    const uint64_t rows = Rows(candidate);
+    if (rows_ + rows > options_.max_rows) return false;
+    rows_ += rows;
+    return true;
+  }
+
+  // The sums are made by several workers where all keep one axis beside the columns; what is stored
+  // with them has to keep it too. False where there is none.
+  bool StoreBesideSums(Candidate& candidate) const {
+    uint64_t common = ~uint64_t{0};
+    for (const AddedSum& sum : candidate.added) {
+      common &= candidate.Find(0, sum.value)->axes;
+    }
+    std::optional<AxisId> split;
+    for (AxisId a = 0; a + 1 < candidate.root_axes; ++a) {
+      if (!((common >> a) & 1) || candidate.extents[a] < 2) continue;
+      if (!split || candidate.extents[a] > candidate.extents[*split]) split = a;
+    }
+    if (!split) return false;
+    for (const Entry& entry : candidate.entries) {
+      if (((entry.axes >> *split) & 1) == 0) continue;
+      if (CanSideStore(candidate, entry)) candidate.beside.push_back(entry.value);
+    }
+    return true;
   }
 
   // Of the e-graph: the facts about a candidate and what the rules make of them.
@@ -904,6 +1131,7 @@ class CandidateFinder {
   const CandidateOptions& options_;
   Analyser analyser_;
   CandidateSet set_;
+  std::vector<WalkPart> parts_;
   uint64_t rows_ = 0;  // of set_.kernels
 };
 

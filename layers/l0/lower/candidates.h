@@ -4,6 +4,11 @@
 //   loop            elementwise work over the root's shape; reductions of whole rows may run inside
 //   anchor          the same around one matmul whose elements stay in registers (an epilogue)
 //   scatter         a loop over rows that are added into the root, wherever their numbers say
+//   sums            a loop over the rows that a sum takes in, which makes other sums over them in
+//                   the same walk (sum_groups.h): a row's own are passes, those over rows are added
+//                   up in memory
+//   last            a loop once more after all others, for small values that only reports need: it
+//                   can take what kernels of the backward pass made on their way
 //   update          a loop that writes the new values of state fields over the old ones
 //   update anchor   an update inside the epilogue of the matmul that makes its gradient
 //
@@ -34,7 +39,7 @@
 
 namespace l3c::l0::lower {
 
-enum class KernelKind : uint8_t { kLoop, kAnchor, kUpdate, kUpdateAnchor };
+enum class KernelKind : uint8_t { kLoop, kAnchor, kSums, kLast, kUpdate, kUpdateAnchor };
 
 // One way in which an entry's value can be computed in registers.
 struct Inline {
@@ -68,12 +73,21 @@ struct UpdateMember {
   ValueId new_value = 0;
 };
 
+// A sum that is added up in memory.
+struct AddedSum {
+  ValueId value = -1;
+  uint32_t definition = 0;
+  IndexMap operand;  // where the operand's element lies
+};
+
 struct Candidate {
   KernelKind kind = KernelKind::kLoop;
   std::vector<ValueId> roots;
   ValueId anchor = -1;
   int32_t group = -1;            // updates: index into CandidateSet::groups
   bool scatter = false;          // a loop over the rows that are added up, not over the root
+  std::vector<AddedSum> added;   // kSums: the root and others that may be stored beside it
+  std::set<ValueId> late;        // kSums: those of `beside` that only reports need
   std::vector<int64_t> extents;  // by axis: the root's axes, then those of reductions
   uint32_t root_axes = 0;
   std::vector<Context> contexts;
@@ -85,6 +99,7 @@ struct Candidate {
   uint32_t first_context = 0;   // global number of contexts[0]
 
   const Entry* Find(uint32_t context, ValueId value) const;
+  const AddedSum* FindAdded(ValueId value) const;
 
  private:
   friend class Analyser;
@@ -125,6 +140,11 @@ CandidateSet FindCandidates(const Step& step, const ValueTable& table,
 
 // The version of `value` that kernel `k` can load, -1 when none is earlier.
 int32_t VersionBefore(const CandidateSet& set, ValueId value, uint32_t kernel);
+
+// Whether the entry is loaded in several passes over one row, and the row is so short that it is
+// near a core after the first (`RowBytes` of it), though the value as a whole is not.
+bool IsNear(const ValueTable& table, const Candidate& kernel, const Entry& entry);
+double RowBytes(const Candidate& kernel, const Entry& entry);
 
 // A row-major iteration space and its identity map.
 IndexMap IdentityMap(const tensor::Shape& shape);

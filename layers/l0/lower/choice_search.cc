@@ -85,6 +85,32 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
   best_ = refiner_->Result(roots_);
 }
 
+void ChoiceSearch::TryFixed(const std::vector<Choice>& choices) {
+  if (!refiner_ || choices.empty()) return;
+  // An attempt takes no more than half of what is left, so that it is not what ends the search.
+  const uint64_t end = work() + (max_work_ - std::min(max_work_, work())) / 2;
+  const auto within = [&](uint64_t wanted) {
+    return std::min(wanted, end - std::min(end, work()));
+  };
+  const egraph::Refiner::Saved saved = saved_;
+  refiner_->Restore(saved);
+  for (const Choice& choice : choices) {
+    if (within(kForcedWork) == 0) return;
+    if (refiner_->Possible(choice.second)) {
+      refiner_->Fix(choice.second, within(kForcedWork), /*thorough=*/false);
+    }
+  }
+  const egraph::Extraction start = refiner_->Result(roots_);
+  std::vector<egraph::ENodeRef> base;
+  for (const uint32_t n : refiner_->Save().choice) base.push_back(egraph::ENodeRef{n});
+  refiner_->Restore(saved);
+  refiner_->Start(start, base);
+  refiner_->Improve(within(ImproveWork(extractor_)));
+  if (!(refiner_->total() < saved_.total)) return;
+  saved_ = refiner_->Save();
+  best_ = refiner_->Result(roots_);
+}
+
 uint64_t ChoiceSearch::Within(uint64_t wanted) const {
   return std::min(wanted, max_work_ - std::min(max_work_, work()));
 }

@@ -31,6 +31,8 @@ class ChoiceSearch {
   // Best(). Choices that pay only together are found so. Nothing happens where there is no joint
   // search.
   void TryTogether(const std::vector<Choice>& choices);
+  // The same, but what depends on the choices is settled around them one after the other first.
+  void TryFixed(const std::vector<Choice>& choices);
   uint64_t work() const;
 
  private:

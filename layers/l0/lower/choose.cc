@@ -132,7 +132,7 @@ class Chooser {
     std::string wrong;
     std::optional<ValueTable> table = BuildValues(step_, graph_, budget_, report, wrong);
     Account(report);
-    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
+    Spend(report.matches);
     if (!wrong.empty()) return RuleError(std::move(wrong));
     if (!table) {
       failure_ = OutOfBudget(report);
@@ -174,6 +174,16 @@ class Chooser {
     }
   }
 
+  // A step of hundreds of layers has rows of its own (Room), and work for each of its rulesets; a
+  // budget that somebody gives is for all of them and for the comparison of what they find.
+  bool IsGiven() const { return options_.budget.work != search::Budget().work; }
+  void Spend(uint64_t work) {
+    if (IsGiven()) budget_.max_matches -= std::min(budget_.max_matches, work);
+  }
+  uint64_t WorkOfSearch() const {
+    return IsGiven() ? budget_.max_matches : std::numeric_limits<uint64_t>::max();
+  }
+
   search::Timeout OutOfBudget(const egraph::RunReport& report) const {
     std::string hint;
     if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
@@ -189,7 +199,7 @@ class Chooser {
     const egraph::RunReport report =
         egraph::RunRuleset(graph_, graph_.FindRuleset(ruleset), budget_);
     Account(report);
-    budget_.max_matches -= std::min(budget_.max_matches, report.matches);
+    Spend(report.matches);
     out_of_nodes_ = report.stop == egraph::StopReason::kNodeLimit;
     if (report.stop == egraph::StopReason::kFailed) {
       rule_error_ = *graph_.failure();
@@ -420,7 +430,12 @@ class Chooser {
     for (const Entry& entry : kernel.entries) {
       const int64_t c = base + entry.context;
       if (entry.readable) {
-        if (auto q = Version(entry.value, k)) Fact("reads", {entry.value, c, *q});
+        const auto q = Version(entry.value, k);
+        if (q && IsNear(result_.table, kernel, entry)) {
+          Fact("reads-row", {entry.value, c, k, *q});
+        } else if (q) {
+          Fact("reads", {entry.value, c, *q});
+        }
       }
       if (entry.hoisted) Fact("hoisted", {entry.value, c, base});
       for (const Inline& way : entry.inlines) {
@@ -429,6 +444,8 @@ class Chooser {
             result_.table.values[entry.value].definitions[way.definition];
         if (way.pass >= 0) {
           Fact("pass", {number, c, base + way.pass});
+        } else if (entry.context == 0 && kernel.FindAdded(entry.value) != nullptr) {
+          Fact("added", {number, c});
         } else if (IsContraction(definition.op)) {
           AssertDot(k, entry.value, way.definition, c);
         } else {
@@ -482,12 +499,50 @@ class Chooser {
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
           // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
           search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph,
-                 chooser.budget_.max_matches) {
+                 chooser.WorkOfSearch()) {
       for (const ValueForm& form : forms) {
         if (extents.contains(form.name) || !search.feasible()) continue;
         search.TryTogether(NodesOf(extractor, form.own));
         search.TryTogether(NodesOf(extractor, form.others));
       }
+      if (search.feasible()) search.TryFixed(WaitForWalk(chooser.result_.candidates, view));
+    }
+
+    // What only reports need can wait for a walk over the rows that is made anyway. It waits with
+    // everything behind it or not at all, and pays where the walk makes all that it needs of a row
+    // itself, so that nobody else has to walk them.
+    static std::vector<ChoiceSearch::Choice> WaitForWalk(const CandidateSet& candidates,
+                                                         const egraph::EGraphView& view) {
+      std::set<ValueId> waiting;
+      for (const Candidate& kernel : candidates.kernels) {
+        if (kernel.kind == KernelKind::kLast) waiting.insert(kernel.roots[0]);
+      }
+      std::vector<ChoiceSearch::Choice> chosen;
+      if (waiting.empty()) return chosen;
+      // The walks that make what those start from.
+      std::set<int64_t> contexts;
+      std::vector<ChoiceSearch::Choice> stores;
+      for (uint32_t n = 0; n < view.node_count(); ++n) {
+        const ENodeRef node{n};
+        const std::string& name = view.function(node).name;
+        if (name != "Store" && name != "Beside") continue;
+        const auto arg = [&](size_t i) { return view.graph().AsI64(view.NodeArgs(node)[i]); };
+        const Candidate& kernel = candidates.kernels[static_cast<size_t>(arg(1))];
+        const bool start =
+            kernel.kind == KernelKind::kSums && kernel.late.contains(static_cast<ValueId>(arg(0)));
+        if (start) contexts.insert(kernel.first_context);
+        if (start || kernel.kind == KernelKind::kLast) {
+          stores.emplace_back(view.NodeClass(node), node);
+        }
+      }
+      for (uint32_t n = 0; n < view.node_count(); ++n) {
+        const ENodeRef node{n};
+        if (view.function(node).name != "Fold") continue;
+        if (!contexts.contains(view.graph().AsI64(view.NodeArgs(node)[1]))) continue;
+        chosen.emplace_back(view.NodeClass(node), node);
+      }
+      chosen.insert(chosen.end(), stores.begin(), stores.end());
+      return chosen;
     }
 
     static std::set<int64_t> Excluded(const std::vector<ValueForm>& forms,
@@ -583,7 +638,7 @@ class Chooser {
       return std::nullopt;
     }
     explanation_.report.work += plans.search.work();
-    if (plans.search.work() > 0 && plans.search.work() >= budget_.max_matches) {
+    if (plans.search.work() > 0 && plans.search.work() >= WorkOfSearch()) {
       explanation_.cuts.push_back(
           "the budget of work ended while the kernels of '" + step_.name +
           "' were compared; the plan may be slower than the best. '--budget work=N' with N above " +
@@ -728,10 +783,10 @@ class Chooser {
         const auto [k, local] = context_owner[static_cast<size_t>(context)];
         return kernel_at(k).sources[{local, v}];
       };
-      if (name == "Load") {
+      if (name == "Load" || name == "LoadRow") {
         Source& s = source_at(Int(view, n, 1), static_cast<ValueId>(Int(view, n, 0)));
         s.kind = Source::Kind::kLoad;
-        s.storage = Resolve(view, best, children[0]);
+        s.storage = Resolve(view, best, children.back());
       } else if (name == "Hoist") {
         source_at(Int(view, n, 1), static_cast<ValueId>(Int(view, n, 0))).kind =
             Source::Kind::kHoist;

@@ -22,6 +22,10 @@ std::string KernelLabel(const ValueTable& table, const Candidate& kernel) {
       return "loop(" + roots + ")";
     case KernelKind::kAnchor:
       return roots + on;
+    case KernelKind::kSums:
+      return "sums(" + roots + ")";
+    case KernelKind::kLast:
+      return "last(" + roots + ")";
     case KernelKind::kUpdate:
       return "update(" + roots + ")";
     case KernelKind::kUpdateAnchor:
@@ -96,7 +100,8 @@ std::string Explainer::Label(ENodeRef n) const {
   if (f == "Sooner") return "earlier kernel";
   if (f == "Overwrite") return "in place by " + kernel(1);
   if (f == "CopyBack") return "copied at the end";
-  if (f == "Load") return "load";
+  if (f == "Load" || f == "LoadRow") return "load";
+  if (f == "AddUp") return "add up";
   if (f == "Hoist") return "hoist";
   if (f == "Dot") {
     const DotForm& form = forms_[static_cast<size_t>(arg(2))];

@@ -60,8 +60,8 @@ std::vector<ValueForm> FindForms(const ValueTable& table, const egraph::EGraph& 
 }
 
 int64_t DefinitionOf(const EGraphView& view, ENodeRef node) {
-  static constexpr std::string_view kByDefinition[] = {"Leaf", "Unary", "Binary", "Ternary", "View",
-                                                       "Fold", "Dot",   "Row",    "Scatter"};
+  static constexpr std::string_view kByDefinition[] = {
+      "Leaf", "Unary", "Binary", "Ternary", "View", "Fold", "Dot", "Row", "Scatter", "AddUp"};
   const std::string& name = view.function(node).name;
   if (std::find(std::begin(kByDefinition), std::end(kByDefinition), name) ==
       std::end(kByDefinition)) {

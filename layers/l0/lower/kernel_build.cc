@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "layers/l0/lower/dot_forms.h"
+#include "layers/l0/lower/merge_passes.h"
 
 namespace l3c::l0::lower {
 
@@ -76,8 +77,10 @@ class Builder {
     if (table_.values[kernel_.roots.front()].own >= 0) return BuildOwn();
     Kernel& out = built_.kernel;
     std::vector<std::pair<UopId, ChosenStore>> stores;
+    const std::vector<Uop> sums = StartSums();
     for (const ChosenStore& store : chosen_.stores) {
       if (kernel_.scatter && store.value == kernel_.roots.front()) continue;
+      if (kernel_.FindAdded(store.value) != nullptr) continue;
       const Entry& entry = *kernel_.Find(0, store.value);
       stores.emplace_back(Evaluate(0, store.value, entry.maps[0]), store);
     }
@@ -100,6 +103,7 @@ class Builder {
       out.uops.push_back(std::move(uop));
       out.origin.push_back(what.name);
     }
+    out.uops.insert(out.uops.end(), sums.begin(), sums.end());
     for (const ChosenStore& store : chosen_.stores) {
       if (kernel_.scatter && store.value == kernel_.roots.front()) EmitScatter(store.value);
     }
@@ -435,6 +439,40 @@ class Builder {
     return Append(std::move(sum));
   }
 
+  // Stores zeros where rows will be added up, what is outermost first, so that no loop over them
+  // comes between the walk over the rows and itself; returns the stores that add.
+  std::vector<Uop> StartSums() {
+    std::vector<Uop> adds;
+    for (const ChosenStore& store : chosen_.stores) {
+      const AddedSum* sum = kernel_.FindAdded(store.value);
+      if (sum == nullptr) continue;
+      const Value& value = table_.values[store.value];
+      const Definition& d = value.definitions[sum->definition];
+      Binding binding;
+      binding.storage = {store.value, static_cast<int32_t>(chosen_.candidate)};
+      Uop add;
+      add.op = UOp::kStore;
+      add.dtype = value.dtype;
+      add.src = {Evaluate(0, d.inputs[0], sum->operand)};
+      add.param = Parameter(binding, value, Access::kOut);
+      add.index = Flatten(kernel_.Find(0, store.value)->maps[0], value.shape);
+      add.accumulate = true;
+      add.span = value.span;
+      adds.push_back(std::move(add));
+      built_.kernel.origin.push_back(value.name);
+    }
+    std::vector<Uop> zeros = adds;
+    std::stable_sort(zeros.begin(), zeros.end(), [](const Uop& a, const Uop& b) {
+      return a.index.terms.size() < b.index.terms.size();
+    });
+    for (Uop& zero : zeros) {
+      zero.src = {EmitConstant(0, zero.dtype)};
+      zero.accumulate = false;
+      built_.kernel.uops.push_back(std::move(zero));
+    }
+    return adds;
+  }
+
   // Zeros over the whole root, then each row added at its number.
   void EmitScatter(ValueId root) {
     const Value& value = table_.values[root];
@@ -571,7 +609,10 @@ void MergePair(Kernel& kernel, AxisId a, AxisId b) {
 BuiltKernel BuildKernel(const Step& step, const ValueTable& table, const CandidateSet& candidates,
                         const Selection& selection, const ChosenKernel& chosen) {
   BuiltKernel built = Builder(step, table, candidates, selection, chosen).Build();
-  if (built.own < 0) MergeAxes(built.kernel);
+  if (built.own < 0) {
+    MergePasses(built.kernel);
+    MergeAxes(built.kernel);
+  }
   return built;
 }
 

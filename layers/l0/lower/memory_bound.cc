@@ -28,6 +28,7 @@ void MemoryBound::Place::Add(const Pool& pool) {
   total += pool.size;
   if (pool.kind == PoolKind::kPersistent) state += pool.size;
   if (pool.kind == PoolKind::kStaging) staging += pool.size;
+  if (pool.kind == PoolKind::kWindow) window += pool.size;
 }
 
 MemoryBound::MemoryBound(const Plan& plan, const l1::System& system, std::optional<int64_t> asked) {
@@ -64,7 +65,7 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
   std::vector<int64_t> shares(steps.size(), kNoBound);
   std::vector<int64_t> least(steps.size(), 0);
   const bool bounded = place_.bound != kNoBound;
-  const int64_t arenas = bounded ? place_.bound - place_.state - place_.staging : kNoBound;
+  const int64_t arenas = bounded ? place_.bound - Fixed() : kNoBound;
   // A pipeline that cannot do with its share gets what it needs, and the others share the rest.
   for (size_t round = 0; round <= steps.size(); ++round) {
     if (bounded) {
@@ -117,7 +118,7 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
     if (reserved > arenas) break;
   }
   // What each needs at least, also of those that had enough.
-  needed = place_.state + place_.staging;
+  needed = Fixed();
   for (size_t i = 0; i < steps.size(); ++i) {
     if (least[i] == 0) {
       RecomputeFailure why;
@@ -135,7 +136,7 @@ bool MemoryBound::Keep(std::vector<BoundStep>& steps, std::string_view evidence,
 
 void MemoryBound::Report(int64_t needed, support::Diagnostics& diagnostics) const {
   const auto bytes = [](int64_t n) { return support::PrintInteger(n); };
-  const int64_t results = needed - place_.state - place_.staging;
+  const int64_t results = needed - Fixed();
   const std::string have = bytes(place_.bound);
   diagnostics
       .Error(support::Kind::kResourceBound, place_.where,
@@ -143,8 +144,9 @@ void MemoryBound::Report(int64_t needed, support::Diagnostics& diagnostics) cons
                  (place_.asked() ? "at least, and --memory gives it " + have
                                  : "'" + place_.name + "' at least, which has " + have))
       .With({{},
-             bytes(place_.state) + " of state, " + bytes(place_.staging) +
-                 " of batches in flight, and " + bytes(results) +
+             bytes(place_.state) + " of state, " +
+                 (place_.window > 0 ? bytes(place_.window) + " of state brought in, " : "") +
+                 bytes(place_.staging) + " of batches in flight, and " + bytes(results) +
                  " of results, with as much computed again as there can be; found to a hundredth"})
       .Fix((place_.asked() ? "write --memory " + bytes(needed) + "B"
                            : "give '" + place_.name + "' " + bytes(needed) + "B") +

@@ -51,11 +51,14 @@ class MemoryBound {
     support::Span where;
     int64_t state = 0;
     int64_t staging = 0;
+    int64_t window = 0;  // for state of other memories
     int64_t total = 0;
 
     bool asked() const { return name.empty(); }  // by the caller, else by the system
     void Add(const Pool& pool);
   };
+  int64_t Fixed() const { return place_.state + place_.staging + place_.window; }
+
   Place place_;
 };
 

@@ -1,13 +1,12 @@
 #include "layers/l0/lower/own_kernel_make.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <random>
 #include <utility>
 #include <vector>
 
 #include "layers/l0/kernel_file.h"
+#include "layers/l0/kernel_trial.h"
 #include "layers/l0/lower/kernel_build.h"
 #include "layers/l0/uop_interpreter.h"
 
@@ -50,36 +49,12 @@ void Reorder(Kernel& kernel, const std::vector<uint32_t>& place) {
 constexpr double kMostOperations = 4e7;
 constexpr double kMostBytes = 1 << 30;
 
-std::vector<double> Elements(const Param& param, const std::vector<std::byte>& bytes) {
-  const auto count = static_cast<size_t>(tensor::NumElements(param.shape));
-  const size_t size = tensor::SizeOf(param.dtype);
-  std::vector<double> values(count);
-  for (size_t i = 0; i < count; ++i) {
-    const std::byte* at = bytes.data() + i * size;
-    if (param.dtype == tensor::DType::kF32) {
-      float value;
-      std::memcpy(&value, at, sizeof value);
-      values[i] = value;
-    } else if (param.dtype == tensor::DType::kF64) {
-      std::memcpy(&values[i], at, sizeof(double));
-    } else {
-      int64_t value = 0;
-      std::memcpy(&value, at, std::min(size, sizeof value));
-      values[i] = static_cast<double>(value);
-    }
-  }
-  return values;
-}
-
 // Whether both kernels, whose parameters are alike, compute the same of random operands: within
 // 1e-5 of the largest value, as sums may be taken in another order.
 bool ComputesTheSame(const Kernel& meaning, const Kernel& file) {
   const KernelWork work = CountWork(meaning), other = CountWork(file);
   double bytes = 0;
-  for (const Param& param : meaning.params) {
-    bytes += static_cast<double>(tensor::NumElements(param.shape)) *
-             static_cast<double>(tensor::SizeOf(param.dtype));
-  }
+  for (const Param& param : meaning.params) bytes += static_cast<double>(BytesOf(param));
   if (std::max(work.multiply_adds + work.simple_flops, other.multiply_adds + other.simple_flops) >
           kMostOperations ||
       bytes > kMostBytes) {
@@ -90,37 +65,15 @@ bool ComputesTheSame(const Kernel& meaning, const Kernel& file) {
     std::vector<std::vector<std::byte>> buffers;
     std::vector<void*> params;
     for (const Param& param : meaning.params) {
-      const size_t size = tensor::SizeOf(param.dtype);
-      std::vector<std::byte> buffer(static_cast<size_t>(tensor::NumElements(param.shape)) * size);
-      for (size_t at = 0; at < buffer.size(); at += size) {
-        // Uniform in [-2, 2): 53 bits are the same everywhere, a normal distribution need not be.
-        const double real = static_cast<double>(random() >> 11) * 0x1p-51 - 2;
-        const auto single = static_cast<float>(real);
-        const uint64_t whole = random() % (param.dtype == tensor::DType::kBool ? 2 : 4);
-        const void* from = param.dtype == tensor::DType::kF32   ? static_cast<const void*>(&single)
-                           : param.dtype == tensor::DType::kF64 ? static_cast<const void*>(&real)
-                                                                : &whole;
-        std::memcpy(buffer.data() + at, from, size);
-      }
-      buffers.push_back(std::move(buffer));
+      buffers.emplace_back(BytesOf(param));
+      FillRandom(param, random, buffers.back().data());
     }
     for (auto& buffer : buffers) params.push_back(buffer.data());
     Run(kernel, params.data(), 0, NumBlocks(kernel), {.widen = true});
-    return Elements(meaning.params.back(), buffers.back());
+    return std::move(buffers.back());
   };
-  const std::vector<double> expected = compute(meaning), found = compute(file);
-  double largest = 0;
-  for (double value : expected) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  for (size_t i = 0; i < expected.size(); ++i) {
-    const bool same = std::isfinite(expected[i])
-                          ? std::abs(expected[i] - found[i]) <= 1e-5 * largest
-                      : std::isnan(expected[i]) ? std::isnan(found[i])
-                                                : expected[i] == found[i];
-    if (!same) return false;
-  }
-  return true;
+  const std::vector<std::byte> expected = compute(meaning), found = compute(file);
+  return GapBetween(meaning.params.back(), expected.data(), found.data()).largest <= 1e-5;
 }
 
 }  // namespace

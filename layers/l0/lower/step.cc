@@ -50,7 +50,7 @@ class Merger {
     const std::vector<StateRef> all = AllState(program);
     for (uint32_t s = 0; s < all.size(); ++s) {
       state_index_[all[s].name] = s;
-      homes_.push_back(l1::MemoryOf(program.system, program.actors[all[s].actor].node));
+      homes_.push_back(l1::HomeOf(program.system, program.actors[all[s].actor]));
     }
   }
 

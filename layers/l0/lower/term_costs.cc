@@ -18,6 +18,8 @@ namespace {
 
 enum TermKind : size_t {
   kLoadTerm,
+  kLoadRowTerm,
+  kFetchTerm,
   kHoistTerm,
   kLeafTerm,
   kUnaryTerm,
@@ -28,15 +30,16 @@ enum TermKind : size_t {
   kDotTerm,
   kRowTerm,
   kScatterTerm,
+  kAddUpTerm,
   kStoreTerm,
   kBesideTerm,
   kRunTerm,
   kWriteTerm,
   kCopyTerm,
 };
-constexpr const char* kTermNames[] = {"Load",   "Hoist", "Leaf",  "Unary", "Binary",  "Ternary",
-                                      "View",   "Fold",  "Dot",   "Row",   "Scatter", "Store",
-                                      "Beside", "Run",   "Write", "Copy"};
+constexpr const char* kTermNames[] = {
+    "Load", "LoadRow", "Fetch",   "Hoist", "Leaf",  "Unary",  "Binary", "Ternary", "View", "Fold",
+    "Dot",  "Row",     "Scatter", "AddUp", "Store", "Beside", "Run",    "Write",   "Copy"};
 
 // Bytes, launches and operations follow from the kernel's text.
 constexpr Evidence kCounted = Evidence::kAnalytical;
@@ -80,6 +83,10 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
   switch (term) {
     case kLoadTerm:
       return Load(arg(0), arg(1));
+    case kLoadRowTerm:
+      return LoadRow(arg(0), arg(1));
+    case kFetchTerm:
+      return Fetch(arg(0), arg(1));
     case kUnaryTerm:
     case kBinaryTerm:
     case kTernaryTerm:
@@ -88,6 +95,8 @@ CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
       return Compute(arg(0), arg(1), true);
     case kScatterTerm:
       return Scatter(arg(0), arg(1));
+    case kAddUpTerm:
+      return AddUp(arg(0), arg(1));
     case kFoldTerm: {
       // One addition a point of the pass.
       const auto [v, d] = definition_at_(arg(0));
@@ -198,14 +207,13 @@ TermCosts::Width TermCosts::WidthOf(const Candidate& kernel, uint32_t context) c
   return width;
 }
 
-CostVector TermCosts::Load(int64_t v, int64_t c) const {
+std::optional<AccessWork> TermCosts::LoadWork(int64_t v, int64_t c) const {
   const auto [k, context] = owner_[static_cast<size_t>(c)];
   const Candidate& kernel = candidates_.kernels[k];
   const Value& value = table_.values[static_cast<size_t>(v)];
   const Entry* entry = kernel.Find(context, static_cast<ValueId>(v));
-  CostVector cost;
   // A gather's table has no entry; the gather itself pays for its rows.
-  if (!entry) return cost;
+  if (!entry) return std::nullopt;
   AccessWork work;
   work.points = entry->points;
   work.element = static_cast<int>(tensor::SizeOf(value.dtype));
@@ -232,8 +240,49 @@ CostVector TermCosts::Load(int64_t v, int64_t c) const {
       }
     }
   }
+  return work;
+}
+
+CostVector TermCosts::Load(int64_t v, int64_t c) const {
+  CostVector cost;
+  const std::optional<AccessWork> work = LoadWork(v, c);
+  if (!work) return cost;
+  return cost.Set(kTime, costs_.LoadSeconds(*work), EvidenceOf(costs_.AccessEvidence(*work)))
+      .Set(kBytes, work->bytes, kCounted);
+}
+
+namespace {
+
+// As if the buffer were one row of it.
+AccessWork NearWork(AccessWork work, const Candidate& kernel, const Entry& entry) {
+  work.buffer = std::min(work.buffer, RowBytes(kernel, entry));
+  return work;
+}
+
+}  // namespace
+
+CostVector TermCosts::LoadRow(int64_t v, int64_t c) const {
+  const auto [k, context] = owner_[static_cast<size_t>(c)];
+  const Candidate& kernel = candidates_.kernels[k];
+  const Entry& entry = *kernel.Find(context, static_cast<ValueId>(v));
+  const AccessWork work = NearWork(*LoadWork(v, c), kernel, entry);
+  CostVector cost;
   return cost.Set(kTime, costs_.LoadSeconds(work), EvidenceOf(costs_.AccessEvidence(work)))
       .Set(kBytes, work.bytes, kCounted);
+}
+
+CostVector TermCosts::Fetch(int64_t v, int64_t k) const {
+  const Candidate& kernel = candidates_.kernels[static_cast<size_t>(k)];
+  CostVector cost;
+  for (uint32_t context = 0; context < kernel.contexts.size(); ++context) {
+    const Entry* entry = kernel.Find(context, static_cast<ValueId>(v));
+    if (entry == nullptr || !entry->readable || !IsNear(table_, kernel, *entry)) continue;
+    const AccessWork work = *LoadWork(v, int64_t{kernel.first_context} + context);
+    const double beyond =
+        costs_.LoadSeconds(work) - costs_.LoadSeconds(NearWork(work, kernel, *entry));
+    return cost.Set(kTime, std::max(0.0, beyond), EvidenceOf(costs_.AccessEvidence(work)));
+  }
+  return cost;
 }
 
 CostVector TermCosts::Compute(int64_t number, int64_t c, bool row) const {
@@ -281,6 +330,27 @@ CostVector TermCosts::Scatter(int64_t number, int64_t c) const {
   CostVector cost;
   return cost.Set(kTime, seconds, EvidenceOf(costs_.AccessEvidence(work)))
       .Set(kBytes, 2 * work.bytes, kCounted)
+      .Set(kFlops, work.points, kCounted);
+}
+
+// The element of the column is read, added to and written for every row; it is near all the while.
+CostVector TermCosts::AddUp(int64_t number, int64_t c) const {
+  const auto [v, d] = definition_at_(number);
+  const Candidate& kernel = candidates_.kernels[owner_[static_cast<size_t>(c)].first];
+  const Value& value = table_.values[v];
+  const Value& rows = table_.values[value.definitions[d].inputs[0]];
+  const Width width = WidthOf(kernel, 0);
+  AccessWork work;
+  work.points = static_cast<double>(NumElements(rows.shape));
+  work.element = static_cast<int>(tensor::SizeOf(value.dtype));
+  work.buffer = work.bytes = static_cast<double>(rows.shape.back()) * work.element;
+  work.lanes = width.lanes;
+  work.blocks = width.blocks;
+  const ComputeWork sum = {tensor::Op::kAdd, value.dtype, work.points, width.lanes, width.blocks};
+  const double seconds =
+      costs_.LoadSeconds(work) + costs_.StoreSeconds(work) + costs_.ComputeSeconds(sum);
+  CostVector cost;
+  return cost.Set(kTime, seconds, EvidenceOf(costs_.AccessEvidence(work)))
       .Set(kFlops, work.points, kCounted);
 }
 

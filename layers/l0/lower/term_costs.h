@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -42,7 +43,13 @@ class TermCosts : public egraph::CostModel {
     double blocks = 1;
   };
   Width WidthOf(const Candidate& kernel, uint32_t context) const;
+  // Nothing where no entry says how often the value is loaded.
+  std::optional<AccessWork> LoadWork(int64_t v, int64_t c) const;
   egraph::CostVector Load(int64_t v, int64_t c) const;
+  // From a row that is near; what brings it there is paid for once (Fetch).
+  egraph::CostVector LoadRow(int64_t v, int64_t c) const;
+  egraph::CostVector Fetch(int64_t v, int64_t k) const;
+  egraph::CostVector AddUp(int64_t d, int64_t c) const;
   egraph::CostVector Compute(int64_t d, int64_t c, bool row) const;
   egraph::CostVector Scatter(int64_t d, int64_t c) const;
   egraph::CostVector Stored(int64_t v, int64_t k) const;

@@ -68,6 +68,62 @@ std::optional<std::string> InnerAxes(const std::string& shape_text, const std::s
   return JoinInts({axes->begin() + 1, axes->end()});
 }
 
+// The last axis of a shape, and the other axes, of a sum over several but not all.
+std::optional<std::pair<std::string, std::string>> RowAxes(const std::string& shape_text,
+                                                           const std::string& axes_text) {
+  const Ints shape = SplitInts(shape_text);
+  const Ints axes = SplitInts(axes_text);
+  if (!shape || !axes || axes->size() < 2 || axes->size() == shape->size()) return std::nullopt;
+  if (axes->back() + 1 != static_cast<int64_t>(shape->size())) return std::nullopt;
+  return std::pair{JoinInts({axes->back()}), JoinInts({axes->begin(), axes->end() - 1})};
+}
+
+// A sum that keeps the last axis alone, in parts.
+struct SumParts {
+  std::vector<int64_t> shape;
+  std::vector<int64_t> inner;
+  int64_t outer = 0;
+};
+
+std::optional<SumParts> PartsOf(const std::string& shape_text, const std::string& axes_text) {
+  constexpr int64_t kMostParts = 16;
+  const Ints shape = SplitInts(shape_text);
+  const Ints axes = SplitInts(axes_text);
+  if (!shape || !axes || axes->empty() || shape->size() < 2) return std::nullopt;
+  const auto rank = static_cast<int64_t>(shape->size());
+  std::vector<bool> summed(shape->size());
+  for (int64_t axis : *axes) {
+    if (axis < 0 || axis + 1 >= rank) return std::nullopt;
+    summed[static_cast<size_t>(axis)] = true;
+  }
+  int64_t longest = (*axes)[0];
+  for (int64_t axis = 0; axis + 1 < rank; ++axis) {
+    const int64_t extent = (*shape)[static_cast<size_t>(axis)];
+    if (!summed[static_cast<size_t>(axis)] && extent != 1) return std::nullopt;
+    if (summed[static_cast<size_t>(axis)] && extent > (*shape)[static_cast<size_t>(longest)]) {
+      longest = axis;
+    }
+  }
+  const int64_t extent = (*shape)[static_cast<size_t>(longest)];
+  // A sum of so few is what parts end in.
+  if (axes->size() == 1 && extent <= kMostParts) return std::nullopt;
+  int64_t parts = std::min(kMostParts, extent);
+  while (parts > 1 && extent % parts != 0) --parts;
+  if (parts < 2) return std::nullopt;
+  SumParts cut;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    if (axis == longest) {
+      cut.outer = axis - static_cast<int64_t>(cut.inner.size());
+      cut.shape.push_back(parts);
+    }
+    if (summed[static_cast<size_t>(axis)]) {
+      cut.inner.push_back(static_cast<int64_t>(cut.shape.size()));
+    }
+    cut.shape.push_back(axis == longest ? extent / parts : (*shape)[static_cast<size_t>(axis)]);
+  }
+  return cut;
+}
+
 std::optional<std::string> ComposeOrders(const std::string& first, const std::string& second) {
   const Ints a = SplitInts(first);
   const Ints b = SplitInts(second);
@@ -420,6 +476,36 @@ void DeclareValues(EGraph& graph) {
                             if (!axes) return std::nullopt;
                             return g.String(*axes);
                           });
+  const auto of_sum = [&](const char* name, auto text) {
+    graph.RegisterPrimitive(name, {egraph::kString, egraph::kString}, egraph::kString,
+                            [text](EGraph& g, Args args) -> Result {
+                              const std::optional<std::string> found =
+                                  text(g.AsString(args[0]), g.AsString(args[1]));
+                              if (!found) return std::nullopt;
+                              return g.String(*found);
+                            });
+  };
+  using Text = std::optional<std::string>;
+  of_sum("row-axis", [](const std::string& shape, const std::string& axes) -> Text {
+    const auto split = RowAxes(shape, axes);
+    return split ? Text(split->first) : std::nullopt;
+  });
+  of_sum("but-row-axis", [](const std::string& shape, const std::string& axes) -> Text {
+    const auto split = RowAxes(shape, axes);
+    return split ? Text(split->second) : std::nullopt;
+  });
+  of_sum("part-shape", [](const std::string& shape, const std::string& axes) -> Text {
+    const auto parts = PartsOf(shape, axes);
+    return parts ? Text(JoinInts(parts->shape)) : std::nullopt;
+  });
+  of_sum("part-inner", [](const std::string& shape, const std::string& axes) -> Text {
+    const auto parts = PartsOf(shape, axes);
+    return parts ? Text(JoinInts(parts->inner)) : std::nullopt;
+  });
+  of_sum("part-outer", [](const std::string& shape, const std::string& axes) -> Text {
+    const auto parts = PartsOf(shape, axes);
+    return parts ? Text(JoinInts({parts->outer})) : std::nullopt;
+  });
   graph.RegisterPrimitive("compose-orders", {egraph::kString, egraph::kString}, egraph::kString,
                           [](EGraph& g, Args args) -> Result {
                             auto order = ComposeOrders(g.AsString(args[0]), g.AsString(args[1]));

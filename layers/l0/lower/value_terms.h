@@ -14,6 +14,11 @@
 //     (half s axis i)        the slice of the i-th half of an axis of s; of an even extent
 //     (slice-before p l)     the slice of what permutation p turns into slice l
 //     (inner-axes s axes)    all axes of s but the outermost; only where `axes` are all of them
+//     (row-axis s axes) (but-row-axis s axes)   the last axis of s, and `axes` without it; only where it
+//                            is one of several of them, and they are not all
+//     (part-shape s axes)    s with the longest of `axes` cut in two, of which the outer has at most 16
+//     (part-inner s axes)    iterations; all of them but that one; and where it stands when they are
+//     (part-outer s axes)    gone. Only where nothing but the last axis is kept
 //     (rank s) (extent s i) (elements s)   of a shape; axis −1 is the last
 #pragma once
 

@@ -146,8 +146,7 @@ TEST(L1PlaceTest, FailuresSayWhatIsMissing) {
   EXPECT_EQ(reason(whole, large),
             "parameters and optimiser state need 2GB, more than any memory of the system has");
   EXPECT_EQ(reason(SystemOf(ssd + ram + cpu + "edges { " + bus + "}\n"), Demand(1)),
-            "no path of edges carries the batch and the state to where they are needed, or the "
-            "staging buffers do not fit");
+            "no path of edges leads from ssd_0 to ram_0, where batches are drawn into");
 }
 
 // The model of place_model.h once more, by enumeration: every node and memory for every operation,
@@ -183,10 +182,14 @@ class BruteForce {
             const double update =
                 std::max(demand_.update_flops / AssumedFlops(system_.nodes[updater]),
                          (demand_.gradient_bytes + 2 * demand_.state_bytes) / Rate(updater, home));
+            JudgeStreamed(load, updater, staging, home, max_depth, visit);
             for (const auto& [nodes, memories] : Sites()) {
               Judge(load, update, staging, home, nodes, memories, max_depth, visit);
               if (nodes.size() > 1) {
-                JudgeStages(load, update, staging, home, nodes, memories, max_depth, visit);
+                const Nodes order = AlongTheData(nodes);
+                Nodes there;
+                for (uint32_t n : order) there.push_back(LocalMemories(system_, n).front());
+                JudgeStages(load, update, staging, home, order, there, max_depth, visit);
               }
             }
           }
@@ -263,6 +266,81 @@ class BruteForce {
         const double time =
             depth == 1 ? sum : std::max({one, two, compute, sum / static_cast<double>(depth)});
         if (time < kNever) visit(time, nodes);
+      }
+    }
+  }
+
+  // First the node with the widest path from the storage, then the one with the widest from there.
+  Nodes AlongTheData(Nodes nodes) const {
+    Nodes order;
+    while (!nodes.empty()) {
+      const uint32_t from = order.empty() ? storage_ : LocalMemories(system_, order.back()).front();
+      const auto time = [&](uint32_t n) {
+        return from == LocalMemories(system_, n).front()
+                   ? 0
+                   : Move(1, from, LocalMemories(system_, n).front(), 0);
+      };
+      const auto next = std::min_element(nodes.begin(), nodes.end(),
+                                         [&](uint32_t a, uint32_t b) { return time(a) < time(b); });
+      order.push_back(*next);
+      nodes.erase(next);
+    }
+    return order;
+  }
+
+  // On one node, with the state at rest in `rests` and brought in by turns: where the node's memory
+  // has no room for a step with all of it.
+  template <typename Visit>
+  void JudgeStreamed(double load, uint32_t node, uint32_t staging, uint32_t near, int64_t max_depth,
+                     const Visit& visit) const {
+    if (demand_.parameters == 0 || near != LocalMemories(system_, node).front()) return;
+    const auto capacity = [&](uint32_t memory) {
+      return static_cast<double>(BufferCapacity(system_.nodes[memory]));
+    };
+    const double batch = demand_.batch_bytes, p = demand_.parameter_bytes;
+    const double state = demand_.state_bytes;
+    for (uint32_t n : computing_) {
+      for (uint32_t other : LocalMemories(system_, n)) {
+        if (system_.nodes[other].kind != NodeKind::kMemory) continue;
+        const double own = state + batch;
+        const bool apart = other != near;
+        if (own <= capacity(near) && (!apart || batch <= capacity(other))) return;  // room
+      }
+    }
+    for (uint32_t rests = 0; rests < system_.nodes.size(); ++rests) {
+      if (system_.nodes[rests].kind != NodeKind::kMemory || rests == near) continue;
+      const double in = Move(1, rests, near, 0), out = Move(1, near, rests, 0);
+      if (in == kNever || out == kNever || state > capacity(rests)) continue;
+      const double copies = 2 * static_cast<double>(demand_.parameters) * kLatency;
+      const double rate = Rate(node, near);
+      const double run =
+          std::max({demand_.model_flops / AssumedFlops(system_.nodes[node]),
+                    (batch + 2 * p + demand_.gradient_bytes) / rate, 2 * p * in + copies});
+      const double update = std::max({demand_.update_flops / AssumedFlops(system_.nodes[node]),
+                                      (demand_.gradient_bytes + 2 * state) / rate,
+                                      state * in + state * out + copies});
+      for (int64_t depth = 1; depth <= max_depth; ++depth) {
+        std::map<uint32_t, double> bytes;
+        bytes[staging] += static_cast<double>(depth) * batch;
+        if (near != staging) bytes[near] += static_cast<double>(depth) * batch;
+        bytes[rests] += state;
+        bytes[near] += demand_.largest_bytes * (2 * state / p + 1);
+        bool fits = true, tight = false;
+        for (const auto& [memory, sum] : bytes) {
+          fits = fits && sum <= capacity(memory);
+          tight = tight || sum + (memory == near ? demand_.activation_bytes : 0) > capacity(memory);
+        }
+        if (!fits) continue;
+        const double carry = Move(batch, staging, near, kLatency);
+        const double compute = run * (tight ? 4.0 / 3 : 1) + update;
+        for (const bool own : {false, true}) {
+          if (own && near == staging) continue;
+          const double one = load + (own ? 0 : carry), two = own ? carry + kHop : 0;
+          const double sum = one + two + compute;
+          const double time =
+              depth == 1 ? sum : std::max({one, two, compute, sum / static_cast<double>(depth)});
+          if (time < kNever) visit(time, {node});
+        }
       }
     }
   }
@@ -451,6 +529,8 @@ class RandomSystems {
     demand.gradient_bytes = demand.parameter_bytes;
     demand.state_bytes = 3 * demand.parameter_bytes;
     demand.activation_bytes = 1e4 * Below(3000);
+    demand.parameters = 4;
+    demand.largest_bytes = demand.parameter_bytes / 4;
     if (Below(2) == 0) demand.shares = {2, 4};
     if (Below(8) == 0) demand.why_beside_state = "it must";
     if (Below(2) == 0) return demand;
@@ -590,7 +670,9 @@ TEST(L1PlaceTest, NothingIsPlacedWhereItDoesNotFit) {
       const double parts = static_cast<double>(place.model.size());
       const double batches = static_cast<double>(place.pipeline_depth) * demand.batch_bytes;
       bytes[place.staging] += batches;
-      bytes[place.home] += demand.state_bytes;
+      bytes[place.rests.value_or(place.home)] += demand.state_bytes;
+      // Of state that is brought in, two layers' and a gradient.
+      if (place.rests) bytes[place.home] += 7 * demand.largest_bytes;
       for (size_t i = 0; i < place.resident.size(); ++i) {
         const uint32_t memory = place.resident[i];
         if (memory != place.staging) bytes[memory] += batches / parts;

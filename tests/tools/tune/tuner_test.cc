@@ -176,10 +176,11 @@ TEST_F(TunerTest, TakesWhatIsFasterAndRefusesWhatIsWrong) {
 
 TEST_F(TunerTest, CodeIsHeldAgainstTheInterpreter) {
   std::set<std::string> known;
-  EXPECT_EQ(CheckKernels(plan_, TestKernels(plan_, false, false), false, known), "");
+  EXPECT_EQ(CheckKernels(plan_, TestKernels(plan_, false, false), plan_, "reassoc", known), "");
   EXPECT_EQ(known.size(), plan_.kernels.size());
   known.clear();
-  const std::string fault = CheckKernels(plan_, TestKernels(plan_, false, true), false, known);
+  const std::string fault =
+      CheckKernels(plan_, TestKernels(plan_, false, true), plan_, "reassoc", known);
   EXPECT_NE(fault.find("'loss'"), std::string::npos) << fault;
   EXPECT_LT(known.size(), plan_.kernels.size());
 }

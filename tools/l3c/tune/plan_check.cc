@@ -7,27 +7,68 @@
 #include "layers/l0/kernel_text.h"
 #include "runtime/sha256.h"
 #include "tools/l3c/code_trial.h"
+#include "tools/l3c/tune/checking_kernels.h"
+#include "tools/l3c/tune/step_timer.h"
 
 namespace l3c::tools::tune {
 
-std::string CheckKernels(const l0::Plan& plan, const runtime::KernelTable& kernels, bool fast,
+namespace {
+
+std::string DigestOf(l0::Kernel kernel) {
+  kernel.name = "k";
+  kernel.origin.clear();
+  return runtime::Sha256Of(l0::PrintKernel(kernel));
+}
+
+std::set<l0::KernelId> CalledInTraining(const l0::Plan& plan) {
+  std::set<l0::KernelId> called;
+  for (const l0::Sequence& sequence : plan.sequences) {
+    bool trains = false;
+    for (const l0::Command& command : sequence.commands) {
+      trains |= command.kind == l0::CommandKind::kReport && command.split == "train";
+    }
+    for (const l0::Command& command : sequence.commands) {
+      if (trains && command.kind == l0::CommandKind::kLaunch) called.insert(command.kernel);
+    }
+  }
+  return called;
+}
+
+}  // namespace
+
+std::string CheckKernels(const l0::Plan& plan, const runtime::KernelTable& kernels,
+                         const l0::Plan& best, const std::string& numerics,
                          std::set<std::string>& known) {
-  std::set<l0::KernelId> own;  // tried when the plan was read
-  for (const l0::KernelCode& code : plan.code) own.insert(code.kernel);
+  const bool fast = numerics == "fast";
+  std::vector<std::string> digests;
+  std::vector<bool> skip;
+  for (const l0::Kernel& kernel : plan.kernels) {
+    digests.push_back(DigestOf(kernel));
+    skip.push_back(known.contains(digests.back()));
+  }
+  // Code of the user's own was tried when the plan was made.
+  for (const l0::KernelCode& code : plan.code) skip[code.kernel] = true;
+  const CheckingKernels checking(plan, kernels, fast ? 1e-2 : 1e-5, skip);
+  const absl::StatusOr<StepTimes> run = TimeSteps(plan, checking, /*threads=*/1, /*seconds=*/0);
+  if (!run.ok()) return std::string(run.status().message());
+  std::string fault = checking.Fault();
+  if (!fault.empty()) return fault;
+  const std::set<l0::KernelId> called = CalledInTraining(plan);
+  for (l0::KernelId id : called) {
+    if (skip[id]) continue;
+    if (!checking.Compared(id)) return "kernel '" + plan.kernels[id].name + "' was not called";
+    known.insert(digests[id]);
+  }
+  std::set<std::string> predicted;
+  for (const l0::Kernel& kernel : best.kernels) predicted.insert(DigestOf(kernel));
   for (l0::KernelId id = 0; id < plan.kernels.size(); ++id) {
-    if (own.contains(id)) continue;
-    l0::Kernel plain = plan.kernels[id];
-    plain.name = "k";
-    plain.origin.clear();
-    const std::string digest = runtime::Sha256Of(l0::PrintKernel(plain));
-    if (known.contains(digest)) continue;
+    if (called.contains(id) || skip[id] || predicted.contains(digests[id])) continue;
     const absl::Status status = TryCode(plan.kernels[id], kernels.Find(id),
-                                        fast ? l0::CodeClass::kFast : l0::CodeClass::kReassoc,
-                                        /*must_compare=*/true, kernels.Context(id));
+                                        fast ? l0::CodeClass::kFast : l0::CodeClass::kReassoc);
     if (!status.ok()) {
       return "kernel '" + plan.kernels[id].name + "': " + std::string(status.message());
     }
-    known.insert(digest);
+    known.insert(digests[id]);
   }
   return "";
 }

@@ -10,12 +10,13 @@
 
 namespace l3c::tools::tune {
 
-// Holds the code of every kernel that is not in `known` against the interpreter of its UOps, on
-// random operands: in full where that takes a moment, else on some blocks of its iteration space,
-// among them the first and the last one along every axis, where tails and masks are. Kernels that
-// hold are added to `known`, by the digest of their text. "" where all do; else the kernel and how
-// it differs, or why it could not be compared.
-std::string CheckKernels(const l0::Plan& plan, const runtime::KernelTable& kernels, bool fast,
+// Runs some training steps on random data and holds the code of every kernel that they call, but
+// those in `known`, against the interpreter (checking_kernels.h). Kernels that hold are added to
+// `known`, by the digest of their text. Kernels that no training step calls are tried on random
+// operands (code_trial.h) where `best` does not have them. "" where all hold; else the kernel and
+// how it differs, or why it could not be compared.
+std::string CheckKernels(const l0::Plan& plan, const runtime::KernelTable& kernels,
+                         const l0::Plan& best, const std::string& numerics,
                          std::set<std::string>& known);
 
 // The losses of the first steps of two plans of one program on the same data, within what the class

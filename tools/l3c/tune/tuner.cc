@@ -133,7 +133,7 @@ void Tuner::Check(size_t t) {
   if (code == nullptr) return;
   Trial& trial = record_.trials[t];
   const std::string fault =
-      CheckKernels(code->plan, *code->kernels, options_.numerics == "fast", sound_);
+      CheckKernels(code->plan, *code->kernels, best_, options_.numerics, sound_);
   if (fault.empty()) {
     trial.checked = true;
   } else {

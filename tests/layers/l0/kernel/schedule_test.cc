@@ -61,6 +61,26 @@ TEST(KernelSchedule, Classifies) {
   EXPECT_EQ(l0::Classify(ParseOne(kNeg)), KernelClass::kElementwise);
 }
 
+// How many indices differ from a label: nothing is read along the sum, so it has lanes all the same.
+TEST(KernelSchedule, ASumThatReadsNothingHasLanes) {
+  const l0::Kernel kernel = ParseOne(R"(
+kernel differ(x: in f32 [64, 48], n: in i32 [64], y: out f32 [64, 48]) {
+    axis i : loop 64
+    axis j : loop 48
+    axis k : reduce 128
+    %0 = range k
+    %1 = cast %0 to i32
+    %2 = load n[i]
+    %3 = cmpne %1, %2
+    %4 = cast %3 to f32
+    %5 = reduce_add %4 over k
+    %6 = load x[48*i + j]
+    %7 = mul %6, %5
+    store y[48*i + j], %7
+})");
+  EXPECT_EQ(l0::CandidateSchedules(kernel).front().axes[2].vector, 16);
+}
+
 TEST(KernelSchedule, CandidatesAreLegalDistinctAndFew) {
   for (const std::string& text :
        {Matmul(128, 784, 256, "784*i + k", "256*k + j"),

@@ -1,5 +1,5 @@
-// Graphs whose forms the rules of rewrites/weighted_mean.egg and convolution.egg know: a layer and its
-// gradients.
+// Graphs whose forms the rules of rewrites/weighted_mean.egg and convolution.egg know: a layer and
+// its gradients.
 #pragma once
 
 #include <string>
@@ -14,7 +14,8 @@
 namespace l3c::l0::lower {
 
 // y = layer(x), and the gradients of Σ y² by x and by the parameters. `x`: with the batch.
-inline tensor::Graph LayerAndGradients(const std::string& text, const tensor::Shape& x) {
+inline tensor::Graph LayerAndGradients(const std::string& text, const tensor::Shape& x,
+                                       bool with_output = true) {
   const support::SourceFile source("layer", text);
   support::Diagnostics diagnostics(&source);
   support::ParserBase parser(source, diagnostics);
@@ -34,7 +35,7 @@ inline tensor::Graph LayerAndGradients(const std::string& text, const tensor::Sh
   std::vector<int64_t> axes;
   for (size_t d = 0; d < g.node(y).shape.size(); ++d) axes.push_back(static_cast<int64_t>(d));
   const tensor::NodeId loss = g.ReduceSum(square, axes);
-  g.AddOutput("y", y);
+  if (with_output) g.AddOutput("y", y);
   const tensor::Gradients gradients = tensor::Differentiate(g, loss, wrt);
   for (size_t i = 0; i < wrt.size(); ++i) {
     const std::string& name = g.node(gradients.wrt[i]).name;

@@ -24,9 +24,16 @@ std::string HandText() {
   return text.str();
 }
 
-// hand.l1 at a depth, as a plan.
-Plan Lowered(int depth) {
+// hand.l1 at a depth, as a plan; or with its model's state at rest in another memory.
+Plan Lowered(int depth, bool far = false) {
   std::string text = HandText();
+  for (const auto& [from, to] :
+       {std::pair("    node cpu_0",
+                  "    node ram_1 { kind: memory, capacity: 4GB }\n    node cpu_0"),
+        std::pair("    edges {", "    edges {\n        ram_1 <-> ram_0 : bandwidth 5GB/s"),
+        std::pair("    state {", "    state @ ram_1 {")}) {
+    if (far) text.replace(text.find(from), std::string_view(from).size(), to);
+  }
   const std::string from = "pipeline_depth: 1";
   text.replace(text.find(from), from.size(), "pipeline_depth: " + std::to_string(depth));
   const support::SourceFile source("hand.l1", text);
@@ -59,6 +66,7 @@ std::string LongLinearText() {
 std::vector<Plan> ValidPlans() {
   std::vector<Plan> plans = {testing::Parse(LongLinearText())};
   for (int depth : {1, 2, 3}) plans.push_back(Lowered(depth));
+  plans.push_back(Lowered(2, /*far=*/true));
   return plans;
 }
 

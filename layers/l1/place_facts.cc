@@ -1,0 +1,376 @@
+#include "layers/l1/place_facts.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "layers/support/units.h"
+
+namespace l3c::l1 {
+
+std::string NodeDecision(const std::string& operation) { return "l1/node." + operation; }
+
+std::string PartitionOf(const Site& site) {
+  if (site.parts() == 1) return "whole";
+  return (site.in_stages ? "stages(" : "data(") + std::to_string(site.parts()) + ")";
+}
+
+const std::vector<std::string>& PlacementFacts::ChoicesOf(const std::string& decision) const {
+  static const std::vector<std::string> kNone;
+  const auto it = choices.find(decision);
+  return it == choices.end() ? kNone : it->second;
+}
+
+namespace {
+
+constexpr size_t kMostNodes = 8;
+constexpr size_t kLeastHosts = 2;
+constexpr double kNoWay = std::numeric_limits<double>::infinity();
+
+std::string Quoted(const std::string& text) { return "\"" + text + "\""; }
+std::string BatchTerm(int64_t depth, const std::string& staging) {
+  return "(Op1 \"load\" (Ahead " + std::to_string(depth) + " " + Quoted(staging) + " (Data)))";
+}
+std::string GradientTerm(const std::string& batch, const std::string& home) {
+  return "(Op2 \"forward_backward\" " + batch + " (Params " + Quoted(home) + "))";
+}
+std::string NextTerm(const std::string& gradients, const std::string& home) {
+  return "(Op2 \"model_state\" " + gradients + " (State " + Quoted(home) + "))";
+}
+
+std::string StreamedGradientTerm(const std::string& batch, const std::string& from_to) {
+  return "(Op2 \"forward_backward\" " + batch + " (ParamsFrom " + from_to + "))";
+}
+std::string StreamedNextTerm(const std::string& gradients, const std::string& from_to) {
+  return "(Op2 \"model_state\" " + gradients + " (StateFrom " + from_to + "))";
+}
+
+void AddOnce(std::vector<std::string>& list, const std::string& name) {
+  if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+}
+
+class FactWriter {
+ public:
+  FactWriter(const System& system, const StepDemand& demand, const PlacementModel& model,
+             const std::vector<std::string>& isas, int64_t max_depth,
+             const search::LoweringOptions& options, PlacementFacts& facts)
+      : system_(system),
+        demand_(demand),
+        model_(model),
+        isas_(isas),
+        options_(options),
+        facts_(facts) {
+    facts_.max_depth = max_depth;
+  }
+
+  bool State() {
+    std::optional<uint32_t> storage;
+    std::vector<uint32_t> computing;
+    for (uint32_t n = 0; n < system_.nodes.size(); ++n) {
+      const SystemNode& node = system_.nodes[n];
+      if (node.kind == NodeKind::kStorage && !storage) storage = n;
+      if (node.kind != NodeKind::kCompute) continue;
+      if (LocalMemories(system_, n).empty()) {
+        Prune("node " + node.name, "it has no edge to a memory node and no vram");
+      } else if (!MayUse(node)) {
+        Prune("node " + node.name, "there is no backend for isa " + node.isa);
+      } else {
+        computing.push_back(n);
+      }
+    }
+    if (!storage) return Fail("the system has no storage node for the data", "add one");
+    if (computing.empty()) {
+      return Fail("no compute node of the system can be used",
+                  "add a node with isa: " + (isas_.empty() ? "x86_64" : isas_.front()) +
+                      " and an edge to a memory node");
+    }
+    KeepFastest(computing);
+    facts_.storage = *storage;
+    facts_.text =
+        "(set (Name (Data)) \"data\")\n(AtRest (Data) " + Quoted(Name(facts_.storage)) + ")\n";
+
+    nodes_that_compute_ = static_cast<int64_t>(std::min(computing.size(), kMaxSharing));
+    facts_.sites = SitesOf(system_, demand_, computing, facts_.max_depth);
+    if (options_.keep_order &&
+        std::erase_if(facts_.sites, [](const Site& s) { return s.parts() > 1; })) {
+      Prune("batches that nodes share", "gradients would add up in another order (numerics exact)");
+    }
+    std::set<std::string> computed;  // sites, by label
+    for (const Site& site : facts_.sites) {
+      Fact("Local", {site.label, site.place});
+      if (!computed.insert(site.label).second) continue;
+      if (site.in_stages) {
+        Fact("InStages", {"forward_backward", site.label});
+        facts_.choices[NodeDecision("forward_backward")].push_back(site.label);
+        StateCuts(site);
+      } else {
+        Able("forward_backward", site.label);
+      }
+      AddOnce(facts_.choices[kPartitionId], PartitionOf(site));
+      if (site.parts() > 1) continue;
+      Able("model_state", site.label);
+      // Files are read by the host's own processors.
+      if (system_.nodes[site.nodes[0]].vram == 0) Able("load", site.label);
+    }
+    for (int64_t n : demand_.micro_batches) {
+      facts_.text += "(Micro " + std::to_string(n) + ")\n";
+      facts_.choices[kMicroId].push_back(std::to_string(n));
+    }
+    facts_.choices[kStagesId] = {"split", "fused"};
+    // More steps in flight than stages are of no use: without a batch that is carried there are
+    // two.
+    const bool carried =
+        std::any_of(facts_.sites.begin(), facts_.sites.end(),
+                    [&](const Site& site) { return site.place != facts_.sites.front().place; });
+    if (!carried) facts_.max_depth = std::min<int64_t>(facts_.max_depth, 2);
+    for (int64_t d = 1; d <= facts_.max_depth; ++d)
+      facts_.choices[kDepthId].push_back(std::to_string(d));
+    return StateHomes() && StateRoom() && StateLinks();
+  }
+
+ private:
+  bool Fail(std::string reason, std::string hint) {
+    // The system is a text of its own: its places are none of the method's.
+    facts_.failure = search::NoCandidates{std::move(reason), std::move(hint), {}};
+    return false;
+  }
+  void Prune(std::string what, std::string why) {
+    facts_.pruned.push_back({std::move(what), std::move(why), 1});
+  }
+  const std::string& Name(uint32_t node) const { return system_.nodes[node].name; }
+  bool MayUse(const SystemNode& node) const {
+    return isas_.empty() || std::find(isas_.begin(), isas_.end(), node.isa) != isas_.end();
+  }
+
+  // What there is to choose from grows with the third power of the nodes: of many the fastest are
+  // looked at, and the fastest hosts, since those read the data.
+  void KeepFastest(std::vector<uint32_t>& computing) {
+    if (computing.size() <= kMostNodes) return;
+    std::vector<uint32_t> fastest = computing;
+    std::stable_sort(fastest.begin(), fastest.end(), [&](uint32_t a, uint32_t b) {
+      return AssumedFlops(system_.nodes[a]) > AssumedFlops(system_.nodes[b]);
+    });
+    size_t kept = 0, hosts = 0;
+    std::set<uint32_t> keep;
+    for (uint32_t node : fastest) {
+      const bool host = system_.nodes[node].vram == 0;
+      if (kept < kMostNodes || (host && hosts < kLeastHosts)) {
+        keep.insert(node);
+        ++kept;
+        hosts += host ? 1 : 0;
+      } else {
+        Prune("node " + Name(node), "not looked at: of more than " + std::to_string(kMostNodes) +
+                                        " compute nodes only the fastest are");
+      }
+    }
+    std::erase_if(computing, [&](uint32_t node) { return !keep.contains(node); });
+  }
+
+  // From as many layers for each stage to all cuts that fit, by moving one over one boundary.
+  void StateCuts(const Site& site) {
+    const size_t stages = site.parts(), layers = demand_.layers.size();
+    std::vector<size_t> even(stages, layers / stages);
+    for (size_t s = 0; s < layers % stages; ++s) ++even[s];
+    Fact("Even", {site.label, CutLabel(even)});
+    for (const std::vector<size_t>& cut : site.cuts) {
+      Fact("StageFits", {site.label, CutLabel(cut)});
+      AddOnce(facts_.choices[kCutId], CutLabel(cut));
+    }
+    if (!shifted_.insert(stages).second) return;
+    std::set<std::vector<size_t>> seen = {even};
+    std::vector<std::vector<size_t>> left = {even};
+    while (!left.empty()) {
+      const std::vector<size_t> cut = std::move(left.back());
+      left.pop_back();
+      for (size_t s = 0; s + 1 < stages; ++s) {
+        for (const bool forwards : {false, true}) {
+          std::vector<size_t> moved = cut;
+          if (--moved[forwards ? s : s + 1] == 0) continue;
+          ++moved[forwards ? s + 1 : s];
+          Fact("Shift", {CutLabel(cut), CutLabel(moved)});
+          if (seen.insert(moved).second) left.push_back(moved);
+        }
+      }
+    }
+  }
+
+  bool StateHomes() {
+    std::set<uint32_t> seen;
+    for (const Site& site : facts_.sites) {
+      if (site.parts() > 1 || !seen.insert(site.memories[0]).second) continue;
+      const uint32_t memory = site.memories[0];
+      if (model_.StateFits(memory)) {
+        Fact("StateFits", {Name(memory)});
+        facts_.homes.push_back(memory);
+      } else {
+        Prune("state in " + Name(memory),
+              "state larger than " + Name(memory) + "'s memory: it needs " +
+                  support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)));
+      }
+      if (system_.nodes[memory].kind == NodeKind::kMemory) {
+        facts_.stagings.push_back(memory);
+        facts_.choices[kStagingId].push_back(Name(memory));
+      }
+    }
+    FindStreams();
+    if (facts_.homes.empty() && facts_.streams.empty()) {
+      return Fail("parameters and optimiser state need " +
+                      support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)) +
+                      ", more than any memory of the system has",
+                  "use a smaller model, or an update with less state");
+    }
+    for (int64_t parts = 2; parts <= nodes_that_compute_; ++parts) {
+      if (demand_.CanShare(parts)) continue;
+      const auto why = demand_.why_not_shared.find(parts);
+      if (!demand_.why_beside_state.empty()) {
+        Prune("a batch shared by " + std::to_string(parts) + " nodes", demand_.why_beside_state);
+      } else if (why != demand_.why_not_shared.end()) {
+        Prune("a batch shared by " + std::to_string(parts) + " nodes", why->second);
+      }
+    }
+    return true;
+  }
+
+  // Where a node has no room for a step with all of the state, it may be brought in from another
+  // memory in turns. Where there is room that is never slower.
+  void FindStreams() {
+    if (!demand_.why_beside_state.empty() || demand_.parameters == 0) return;
+    for (const Site& site : facts_.sites) {
+      if (site.parts() > 1) continue;
+      const uint32_t near = site.memories[0];
+      if (near != MemoryOf(system_, site.nodes[0])) continue;
+      const bool roomy =
+          std::any_of(facts_.stagings.begin(), facts_.stagings.end(), [&](uint32_t staging) {
+            return model_.NeedOf(1, staging, near, site).too_small.empty();
+          });
+      if (roomy) continue;
+      for (uint32_t rests = 0; rests < system_.nodes.size(); ++rests) {
+        if (system_.nodes[rests].kind != NodeKind::kMemory || !model_.StateFits(rests) ||
+            !model_.CanStream(rests, near)) {
+          continue;
+        }
+        facts_.streams.push_back({rests, &site});
+        Fact("Streams", {Name(rests), Name(near)});
+        if (facts_.choices[kStateId].empty()) facts_.choices[kStateId].push_back(kResident);
+        AddOnce(facts_.choices[kStateId], "in " + Name(rests));
+      }
+    }
+  }
+
+  // What may be made where: the values of a step with so many in flight, staged in a memory.
+  bool StateRoom() {
+    for (int64_t d = 1; d <= facts_.max_depth; ++d) {
+      for (uint32_t staging : facts_.stagings) {
+        facts_.text += "(Flight " + std::to_string(d) + " " + Quoted(Name(staging)) + ")\n";
+        const std::string batch = BatchTerm(d, Name(staging));
+        facts_.text += "(Room " + batch + " " + Quoted(Name(staging)) + ")\n";
+        for (const PlacementFacts::Stream& stream : facts_.streams)
+          StateStreamRoom(d, staging, batch, stream);
+        for (uint32_t home : facts_.homes) {
+          const std::string gradients = GradientTerm(batch, Name(home));
+          facts_.text +=
+              "(Room " + NextTerm(gradients, Name(home)) + " " + Quoted(Name(home)) + ")\n";
+          std::set<std::string> places;
+          for (const Site& site : facts_.sites) {
+            if (!places.insert(site.place).second) continue;
+            const bool beside = site.parts() == 1 && site.memories[0] == home;
+            if (!beside && !demand_.why_beside_state.empty()) {
+              facts_.why_not.try_emplace(site.label, demand_.why_beside_state);
+              continue;
+            }
+            const PlacementModel::Need need = model_.NeedOf(d, staging, home, site);
+            if (!need.too_small.empty()) {
+              for (const Site& other : facts_.sites) {
+                if (other.place == site.place)
+                  facts_.why_not.try_emplace(other.label, need.too_small);
+              }
+              facts_.why_not_depth.try_emplace(d, need.too_small);
+              continue;
+            }
+            facts_.text +=
+                (need.tight ? "(Tight " : "(Room ") + gradients + " " + Quoted(site.place) + ")\n";
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  void StateStreamRoom(int64_t depth, uint32_t staging, const std::string& batch,
+                       const PlacementFacts::Stream& stream) {
+    const Site& site = *stream.site;
+    const PlacementModel::Need need = model_.NeedStreamed(depth, staging, stream.rests, site);
+    if (!need.too_small.empty()) {
+      facts_.why_not_depth.try_emplace(depth, need.too_small);
+      return;
+    }
+    const std::string from_to = Quoted(Name(stream.rests)) + " " + Quoted(Name(site.memories[0]));
+    const std::string gradients = StreamedGradientTerm(batch, from_to);
+    const std::string place = " " + Quoted(site.place) + ")\n";
+    facts_.text += (need.tight ? "(Tight " : "(Room ") + gradients + place;
+    facts_.text += "(Room " + StreamedNextTerm(gradients, from_to) + place;
+  }
+
+  bool StateLinks() {
+    std::set<std::pair<std::string, std::string>> known;
+    const auto link = [&](const std::string& from, const std::string& to, double time) {
+      if (from == to || time == kNoWay || !known.insert({from, to}).second) return;
+      Fact("Link", {from, to});
+    };
+    for (uint32_t staging : facts_.stagings) {
+      link(Name(facts_.storage), Name(staging), model_.ReadTime(facts_.storage, staging));
+    }
+    for (const Site& site : facts_.sites) {
+      facts_.site_at.try_emplace(site.place, &site);
+      for (uint32_t staging : facts_.stagings) {
+        const double time = model_.BatchTime(staging, site);
+        link(Name(staging), site.place, time);
+        // A batch that is cut up is handed out by a stage behind the one that cuts it.
+        if (site.parts() == 1 && Name(staging) != site.place && time != kNoWay) {
+          adjacent_.insert({Name(staging), site.place});
+        }
+      }
+      for (uint32_t home : facts_.homes) {
+        link(Name(home), site.place, model_.ParameterTime(home, site));
+        link(site.place, Name(home), model_.GradientTime(site, home));
+      }
+    }
+    for (const auto& [from, to] : adjacent_) Fact("Adjacent", {from, to});
+    return true;
+  }
+
+  void Able(const std::string& op, const std::string& label) {
+    Fact("CanRun", {op, label});
+    facts_.choices[NodeDecision(op)].push_back(label);
+  }
+
+  void Fact(const std::string& relation, const std::vector<std::string>& args) {
+    facts_.text += "(" + relation;
+    for (const std::string& arg : args) facts_.text += " " + Quoted(arg);
+    facts_.text += ")\n";
+  }
+
+  const System& system_;
+  const StepDemand& demand_;
+  const PlacementModel& model_;
+  const std::vector<std::string>& isas_;
+  const search::LoweringOptions& options_;
+  PlacementFacts& facts_;
+  int64_t nodes_that_compute_ = 0;  // of those that may share a batch
+  std::set<size_t> shifted_;        // numbers of stages whose cuts are stated
+  std::set<std::pair<std::string, std::string>> adjacent_;  // staging memory, place
+};
+
+}  // namespace
+
+std::unique_ptr<PlacementFacts> FactsOf(const System& system, const StepDemand& demand,
+                                        const PlacementModel& model,
+                                        const std::vector<std::string>& isas, int64_t max_depth,
+                                        const search::LoweringOptions& options) {
+  auto facts = std::make_unique<PlacementFacts>();
+  FactWriter(system, demand, model, isas, max_depth, options, *facts).State();
+  return facts;
+}
+
+}  // namespace l3c::l1
