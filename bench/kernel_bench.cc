@@ -2,16 +2,23 @@
 // on one core, against the multiply-add peak and the copy bandwidth measured in the same run.
 //
 //   kernel_bench [FILTER]           one line for each kernel and schedule
-//   kernel_bench --matmul MxKxN …   for each size FORM SIZE MICROSECONDS SCHEDULE of the fastest
-//                                   schedule of x·w, xᵀ·w and x·wᵀ
+//   kernel_bench --matmul [--threads N] MxKxN …   for each size FORM SIZE MICROSECONDS SCHEDULE of
+//   the
+//                                   fastest schedule of x·w, xᵀ·w and x·wᵀ; "turned" where a copy
+//                                   of wᵀ is made first and is in the time
 //
-// Times are of the processor, of this thread: others do not count on a busy machine. GFLOP/s count
-// a multiply-add as two; GB/s count each byte of each parameter once.
+// Times are of the processor, of this thread: others do not count on a busy machine. With several
+// threads they are the clock's. GFLOP/s count a multiply-add as two; GB/s count each byte of each
+// parameter once.
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/llvm/jit.h"
@@ -19,13 +26,17 @@
 #include "layers/l0/kernel_schedule.h"
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/kernel_verify.h"
+#include "runtime/worker_team.h"
 
 namespace l3c {
 namespace {
 
+// Nothing: one thread.
+std::unique_ptr<runtime::WorkerTeam> team;
+
 double Seconds() {
   timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(team ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
@@ -312,7 +323,13 @@ double TimeKernel(const l0::Kernel& kernel, llvm_backend::KernelFn run) {
   }
   for (Buffer& buffer : buffers) params.push_back(buffer.get());
   const int64_t blocks = l0::NumBlocks(kernel);
-  return Time([&] { run(params.data(), 0, blocks); });
+  return Time([&] {
+    if (team) {
+      team->Run(run, params.data(), blocks);
+    } else {
+      run(params.data(), 0, blocks);
+    }
+  });
 }
 
 // Loads and stores of the stack in the emitted code: vector registers that did not suffice.
@@ -326,33 +343,49 @@ int CountSpills(const std::string& assembly) {
   return spills;
 }
 
-// The fastest schedule of a kernel, by its time.
-int TimeMatmul(llvm_backend::Jit& jit, const std::string& form, const std::string& size,
-               const std::string& text) {
+struct Best {
+  double seconds = 1e9;
+  std::string schedule;
+};
+
+// The fastest schedule of a kernel, by its time. Nothing and a message when one does not compile.
+std::optional<Best> FastestOf(llvm_backend::Jit& jit, const std::string& text, int workers) {
+  static int number = 0;
   const l0::Kernel kernel = Parse(text);
-  double best = 1e9;
-  std::string name;
-  int number = 0;
-  for (const l0::Schedule& schedule :
-       l0::CandidateSchedules(kernel, {.vector_registers = jit.vector_registers(), .lanes = 16})) {
+  Best best;
+  for (const l0::Schedule& schedule : l0::CandidateSchedules(
+           kernel, {.vector_registers = jit.vector_registers(), .lanes = 16, .workers = workers})) {
     l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
-    scheduled.name += "_" + size + "_" + std::to_string(number++);
+    scheduled.name += "_" + std::to_string(number++);
     if (const absl::Status status = jit.Compile({&scheduled, 1}); !status.ok()) {
       std::fprintf(stderr, "%s: %s\n", schedule.name.c_str(), status.ToString().c_str());
-      return 1;
+      return std::nullopt;
     }
     const double seconds = TimeKernel(scheduled, jit.Find(scheduled.name));
-    if (seconds < best) {
-      best = seconds;
-      name = schedule.name;
-    }
+    if (seconds < best.seconds) best = {seconds, schedule.name};
   }
-  std::printf("%s %s %.3f %s\n", form.c_str(), size.c_str(), best * 1e6, name.c_str());
-  return 0;
+  return best;
+}
+
+std::string Turned(int64_t rows, int64_t columns) {
+  return "kernel turned(x: in f32 [" + S(rows * columns) + "], y: out f32 [" + S(rows * columns) +
+         "]) {\n  axis i : loop " + S(rows) + "\n  axis j : loop " + S(columns) +
+         "\n  %0 = load x[" + S(rows) + "*j + i]\n  store y[" + S(columns) + "*i + j], %0\n}\n";
 }
 
 int TimeMatmuls(llvm_backend::Jit& jit, int argc, char** argv) {
-  for (int i = 2; i < argc; ++i) {
+  int first = 2;
+  int workers = 2;
+  if (argc > 3 && std::strcmp(argv[2], "--threads") == 0) {
+    workers = std::atoi(argv[3]);
+    if (workers < 1 || workers > 64) {
+      std::fprintf(stderr, "error: --threads takes 1 to 64\n");
+      return 2;
+    }
+    if (workers > 1) team = std::make_unique<runtime::WorkerTeam>(workers);
+    first = 4;
+  }
+  for (int i = first; i < argc; ++i) {
     long long m = 0, k = 0, n = 0;
     char rest = 0;
     if (std::sscanf(argv[i], "%lldx%lldx%lld%c", &m, &k, &n, &rest) != 3 ||
@@ -360,12 +393,20 @@ int TimeMatmuls(llvm_backend::Jit& jit, int argc, char** argv) {
       std::fprintf(stderr, "error: '%s' is not MxKxN with extents from 1 to 16384\n", argv[i]);
       return 2;
     }
-    const std::string forms[][2] = {{"x*w", Matmul("nn", m, k, n, k, 1, n, 1)},
-                                    {"xT*w", Matmul("tn", m, k, n, 1, m, n, 1)},
-                                    {"x*wT", Matmul("nt", m, k, n, k, 1, 1, k)}};
-    for (const auto& [form, text] : forms) {
-      if (TimeMatmul(jit, form, argv[i], text) != 0) return 1;
+    const auto nn = FastestOf(jit, Matmul("nn", m, k, n, k, 1, n, 1), workers);
+    const auto tn = FastestOf(jit, Matmul("tn", m, k, n, 1, m, n, 1), workers);
+    auto nt = FastestOf(jit, Matmul("nt", m, k, n, k, 1, 1, k), workers);
+    const auto turned = FastestOf(jit, Turned(k, n), workers);
+    if (!nn || !tn || !nt || !turned) return 1;
+    if (nn->seconds + turned->seconds < nt->seconds) {
+      nt = Best{nn->seconds + turned->seconds, "turned, " + nn->schedule};
     }
+    const std::pair<const char*, const Best*> forms[] = {
+        {"x*w", &*nn}, {"xT*w", &*tn}, {"x*wT", &*nt}};
+    for (const auto& [form, best] : forms) {
+      std::printf("%s %s %.3f %s\n", form, argv[i], best->seconds * 1e6, best->schedule.c_str());
+    }
+    std::fflush(stdout);
   }
   return 0;
 }

@@ -2,6 +2,8 @@
 """The workloads and the code of bench/peers, without any peer."""
 
 import atexit
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -219,6 +221,18 @@ class Ablation(unittest.TestCase):
             refused = l3c(*lower, "--without", name)
             self.assertEqual(refused.returncode, 2)
             self.assertIn(said, refused.stderr)
+
+
+class Matmul(unittest.TestCase):
+    def test_a_row_is_a_size_and_the_count_is_of_what_is_as_fast(self):
+        loader = importlib.machinery.SourceFileLoader("matmul", str(ROOT / "bench/matmul"))
+        matmul = importlib.util.module_from_spec(importlib.util.spec_from_loader("matmul", loader))
+        loader.exec_module(matmul)
+        rows = [{"size": "64x8x10", "form": form, "ours_us": 2.0, "onednn_us": other, "ratio": other / 2,
+                 "schedule": "plain"} for form, other in (("x*w", 4.0), ("xT*w", 2.0), ("x*wT", 1.0))]
+        text = matmul.table(rows).splitlines()
+        self.assertEqual(text[2], "| 64×8×10 | 2 / 4 = 2.00 | 2 / 2 = 1.00 | 2 / 1 = 0.50 |")
+        self.assertIn("2 of 3 at 0.95 or above, geometric mean 1.00", text[-1])
 
 
 if __name__ == "__main__":

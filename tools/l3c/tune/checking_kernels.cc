@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "layers/l0/kernel_trial.h"
 #include "layers/l0/uop_interpreter.h"
 #include "tools/l3c/edge_blocks.h"
 
@@ -23,10 +24,6 @@ double OperationsOf(const l0::Kernel& kernel) {
   const l0::KernelWork work = l0::CountWork(kernel);
   return 2 * work.multiply_adds + work.simple_flops + work.divides + work.transcendentals +
          (work.bytes_read + work.bytes_written) / 4;
-}
-
-size_t BytesOf(const l0::Param& param) {
-  return static_cast<size_t>(tensor::NumElements(param.shape)) * tensor::SizeOf(param.dtype);
 }
 
 // How far what the code gave lies from the interpreter's f64, over the elements that it wrote.
