@@ -57,12 +57,12 @@ class BadInput(L3cTest):
         self.assertRegex(err, r"the budget of work ran out while saturating: \d+ of 1000 spent")
         self.assertRegex(err, r"fix: raise it with --budget work=N, or mend rule .* of the \d+ matches")
         self.assertNotIn("--budget nodes", err)
-        done = self.l3c("optimize", method, *one, "--budget", "work=30000", "--json")
-        self.assertIn("'--budget work=N' with N above 30000 looks further", done.err)
+        done = self.l3c("optimize", method, *one, "--budget", "work=60000", "--json")
+        self.assertIn("'--budget work=N' with N above 60000 looks further", done.err)
         searches = [e for e in done.events() if e["event"] == "search"]
         for search in searches:
             # Of two pipelines the kernels, and what is saved or computed again.
-            self.assertLessEqual(search["work"], 4 * 30000)
+            self.assertLessEqual(search["work"], 4 * 60000)
 
     # ---- systems ------------------------------------------------------------------------------
     SYSTEM = (ROOT / "examples/systems/cpu_gpu.l1").read_text()

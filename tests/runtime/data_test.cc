@@ -276,7 +276,7 @@ TEST_F(DataTest, RefusesWordsThatMeanNothing) {
 
 TEST_F(DataTest, RefusesABadManifest) {
   folder_.Write("dataset.json", "{");
-  ExpectRefused({"dataset.json: not JSON"});
+  ExpectRefused({"dataset.json:1:2: not JSON"});
   folder_.Write("dataset.json", kManifest);
   ExpectRefused({"there is no split 'test'"}, "test");
   source_.fields[0].field = "pixels";

@@ -89,7 +89,7 @@ bool ChoiceSearch::Require(const std::vector<Choice>& choices) {
 }
 
 void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
-  if (!refiner_) return;
+  if (!refiner_ || spent()) return;
   egraph::Extraction start = best_;
   std::vector<egraph::ENodeRef> base;
   for (const uint32_t n : saved_.choice) base.push_back(egraph::ENodeRef{n});
@@ -112,7 +112,7 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
 }
 
 void ChoiceSearch::TryFixed(const std::vector<Choice>& choices) {
-  if (!refiner_ || choices.empty()) return;
+  if (!refiner_ || choices.empty() || spent()) return;
   // An attempt takes no more than half of what is left, so that it is not what ends the search.
   const uint64_t end = work() + (max_work_ - std::min(max_work_, work())) / 2;
   const auto within = [&](uint64_t wanted) {

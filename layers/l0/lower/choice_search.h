@@ -37,6 +37,7 @@ class ChoiceSearch {
   // False where they cannot be; nothing is changed then.
   bool Require(const std::vector<Choice>& choices);
   uint64_t work() const;
+  bool spent() const { return work() >= max_work_; }
 
  private:
   // What a search may take that would like so much.

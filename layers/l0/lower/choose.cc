@@ -574,10 +574,14 @@ class Chooser {
   void FitBlocks(const egraph::EGraphView& view, ChoiceSearch& search) const {
     constexpr int kMostRounds = 8;
     ShiftedValues shifted(step_, result_.table);
-    for (int round = 0; round < kMostRounds && search.feasible(); ++round) {
+    for (int round = 0; round < kMostRounds && search.feasible() && !search.spent(); ++round) {
       const std::set<ValueId> missing = MissingInMiddle(view, search.Best(), shifted);
       if (missing.empty()) return;
-      for (const ValueId v : missing) StoreInMiddle(view, v, search);
+      for (const ValueId v : missing) {
+        // Blocks that do not fit are no fault: the whole step is searched then.
+        if (search.spent()) return;
+        StoreInMiddle(view, v, search);
+      }
     }
   }
 

@@ -394,7 +394,9 @@ class BlockFinder {
   // States whose new values are the same place of two copies are the same place of them too.
   void FollowOutputs() {
     for (const auto& [node, state] : state_of_) {
-      if (later_[node] != kNone) later_state_[state] = state_of_.at(later_[node]);
+      // A state of one copy may stand where a copy that is no copy after all has something else.
+      const auto later = state_of_.find(later_[node]);
+      if (later != state_of_.end()) later_state_[state] = later->second;
     }
     for (const StepOutput& output : step_.outputs) {
       if (output.kind == StepOutput::Kind::kState) states_at_[output.node].push_back(output.state);

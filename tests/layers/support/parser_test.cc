@@ -165,7 +165,7 @@ TEST(ParserTest, EscapeHatches) {
   EXPECT_EQ(PrintEscapeHatch(*ParseEscapeHatch(text.parser, "l3")), "#[l1::on(gpu_1)]");
   EXPECT_EQ(PrintEscapeHatch(*ParseEscapeHatch(text.parser, "l3")), "#[l0::fast]");
   EXPECT_FALSE(ParseEscapeHatch(text.parser, "l3").has_value());
-  EXPECT_EQ(text.Message(), "unknown layer below l3 'l3'");
+  EXPECT_EQ(text.Message(), "an annotation of l3 is for a layer below it; l3 is none");
   EXPECT_TRUE(text.parser.AtWord("y"));
 }
 
