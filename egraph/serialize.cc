@@ -13,7 +13,6 @@ namespace {
 
 using nlohmann::json;
 
-
 class Reader {
  public:
   explicit Reader(std::string_view file) : file_(file) {}

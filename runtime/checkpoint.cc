@@ -415,10 +415,9 @@ absl::StatusOr<RunState> ReadCheckpoint(const std::string& folder, const l0::Pla
         folder);
   }
   if (state.plan_digest != digest) {
-    return absl::FailedPreconditionError(
-        Message(folder, ": the checkpoint is of another plan (sha256 ",
-                state.plan_digest.substr(0, 12), "…, not ", digest.substr(0, 12),
-                "…); a run goes on only with the plan that began it"));
+    return absl::FailedPreconditionError(Message(
+        folder, ": the checkpoint is of another plan (sha256 ", state.plan_digest.substr(0, 12),
+        "…, not ", digest.substr(0, 12), "…); a run goes on only with the plan that began it"));
   }
   for (const auto& [file, ids] :
        {std::pair(kParameters, plan.parameters), std::pair(kState, StateBuffers(plan))}) {

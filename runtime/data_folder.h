@@ -1,10 +1,10 @@
 // Where a data folder keeps the fields of its splits.
 //
 // `dataset.json` maps split → field → { file, format, scale?, column? }; without it the files are
-// SPLIT.FIELD.EXT with EXT one of the formats (array_format.h), and .gz or not behind it, or a folder
-// SPLIT.FIELD of pictures. What stands in dataset.json and means nothing is an error with the word
-// that it resembles, and so is a split that has some of the fields and not all of them: neither is
-// passed over.
+// SPLIT.FIELD.EXT with EXT one of the formats (array_format.h), and .gz or not behind it, or a
+// folder SPLIT.FIELD of pictures. What stands in dataset.json and means nothing is an error with
+// the word that it resembles, and so is a split that has some of the fields and not all of them:
+// neither is passed over.
 #pragma once
 
 #include <optional>

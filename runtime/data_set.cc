@@ -116,8 +116,8 @@ absl::Status CheckDistributions(const l0::FieldSource& field, const FieldFile& f
   return status;
 }
 
-// NaN, an infinity, or what is beyond the field's type would be found in the loss, where it looks as
-// if training had gone wrong.
+// NaN, an infinity, or what is beyond the field's type would be found in the loss, where it looks
+// as if training had gone wrong.
 absl::Status CheckReals(const l0::FieldSource& field, const FieldFile& file,
                         const FieldData& data) {
   const double most = field.dtype == tensor::DType::kF32
@@ -128,13 +128,12 @@ absl::Status CheckReals(const l0::FieldSource& field, const FieldFile& file,
   VisitElements(data, [&](int64_t sample, auto value) {
     const auto stored = static_cast<double>(value);
     if (std::abs(stored * file.scale) <= most) return true;
-    const std::string what = std::isnan(stored)   ? "nan is no number"
-                             : std::isinf(stored) ? Message(stored, " is no finite number")
-                             : file.scale != 1
-                                 ? Message(stored, " scaled by ", file.scale, " does not fit ",
-                                           tensor::DTypeName(field.dtype))
-                                 : Message(stored, " does not fit ",
-                                           tensor::DTypeName(field.dtype));
+    const std::string what =
+        std::isnan(stored)   ? "nan is no number"
+        : std::isinf(stored) ? Message(stored, " is no finite number")
+        : file.scale != 1    ? Message(stored, " scaled by ", file.scale, " does not fit ",
+                                       tensor::DTypeName(field.dtype))
+                             : Message(stored, " does not fit ", tensor::DTypeName(field.dtype));
     status = absl::InvalidArgumentError(
         Message(file.path, ": sample ", sample, ": field '", field.field, "': ", what));
     return false;

@@ -88,8 +88,9 @@ absl::Status Engine::Run() {
   }
   const auto unit = static_cast<size_t>(&p_.unit - p_.plan.control.data());
   const l0::ControlFn code = p_.kernels.FindControl(unit);
-  const l0::ControlOutcome outcome = code != nullptr ? l0::RunControlCode(code, regions_->bytes(), *this)
-                                                     : l0::RunControl(p_.unit, regions_->bytes(), *this);
+  const l0::ControlOutcome outcome = code != nullptr
+                                         ? l0::RunControlCode(code, regions_->bytes(), *this)
+                                         : l0::RunControl(p_.unit, regions_->bytes(), *this);
   stopped_ = outcome.stop_seen;
   if (outcome.end == l0::ControlEnd::kOutOfBounds || outcome.end == l0::ControlEnd::kIdle) {
     Fail(absl::InternalError(

@@ -9,7 +9,8 @@
 //             is left with another count than it began with; the unit does not come to an end
 //   safety    two commands of different streams touch the same bytes, one of them writes, and
 //             neither is ordered before the other: a race. A buffer is read before all of its
-//             elements have been written (layers/l0/stored_elements.h). Control computes an offset outside its region
+//             elements have been written (layers/l0/stored_elements.h). Control computes an offset
+//             outside its region
 //
 // Order is kept in vector clocks: a wait takes over the clock of the signal it meets, a popped
 // descriptor that of its push, and a command may touch bytes when every earlier conflicting access

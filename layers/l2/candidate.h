@@ -93,8 +93,8 @@ std::vector<std::string> AllDecisionIds(const Space& space);
 
 // What each hidden stage reads, and last what the readout does.
 std::vector<Extent> ExtentsOf(const Space& space, const Choice& choice);
-// Sets the width of every stage that adds to its input to that of its input. Nothing where a stage may not stand where
-// it does.
+// Sets the width of every stage that adds to its input to that of its input. Nothing where a stage
+// may not stand where it does.
 std::optional<Choice> Settle(const Space& space, Choice choice);
 
 // Labels that a decision must have, or must not have. What candidates are searched under.

@@ -29,9 +29,9 @@
 #include "layers/l2/objective.h"
 #include "layers/l3/domain.h"
 #include "layers/l3/parse.h"
+#include "layers/support/escape_hatch_list.h"
 #include "layers/support/parser.h"
 #include "layers/support/printer.h"
-#include "layers/support/escape_hatch_list.h"
 
 namespace l3c::l2 {
 namespace {

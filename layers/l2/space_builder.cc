@@ -265,8 +265,8 @@ class SpaceBuilder {
         space_.priors.losses.push_back(std::move(fixed));
         space_.fitting_losses.push_back({space_.priors.losses.size() - 1});
         space_.loss_terms.push_back(term.choice);
-        explanation_.pruned.push_back({"other losses of " + term.choice,
-                                       support::PrintEscapeHatch(*hatch), 0});
+        explanation_.pruned.push_back(
+            {"other losses of " + term.choice, support::PrintEscapeHatch(*hatch), 0});
         continue;
       }
       for (size_t l = 0; l < space_.priors.losses.size(); ++l) {

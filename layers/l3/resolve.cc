@@ -152,9 +152,9 @@ class Resolver {
     ok_ = false;
     // Once of a name, however often it is used and for what.
     for (const Diagnostic& before : diagnostics_.all()) {
-      const bool same = before.message == message ||
-                        (before.message.starts_with("unknown ") && message.ends_with("'" + name + "'") &&
-                         before.message.ends_with("'" + name + "'"));
+      const bool same = before.message == message || (before.message.starts_with("unknown ") &&
+                                                      message.ends_with("'" + name + "'") &&
+                                                      before.message.ends_with("'" + name + "'"));
       if (same) return unsaid_ = {};
     }
     Diagnostic& error = Error(span, std::move(message)).Label(std::move(label));

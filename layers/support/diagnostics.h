@@ -34,9 +34,18 @@ struct Diagnostic {
   std::vector<Note> notes;
   std::string fix;  // the way out; may be empty
 
-  Diagnostic& With(Note note) { notes.push_back(std::move(note)); return *this; }
-  Diagnostic& Label(std::string text) { label = std::move(text); return *this; }
-  Diagnostic& Fix(std::string text) { fix = std::move(text); return *this; }
+  Diagnostic& With(Note note) {
+    notes.push_back(std::move(note));
+    return *this;
+  }
+  Diagnostic& Label(std::string text) {
+    label = std::move(text);
+    return *this;
+  }
+  Diagnostic& Fix(std::string text) {
+    fix = std::move(text);
+    return *this;
+  }
 };
 
 class Diagnostics {

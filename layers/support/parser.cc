@@ -265,10 +265,11 @@ bool IsDeclaredIn(const SourceFile& source, const Name& name) {
         before.find_first_not_of(kBlanks, word) != std::string_view::npos) {
       continue;
     }
-    const bool letters = std::all_of(before.begin(), before.begin() + static_cast<long>(word),
-                                     IsWordByte);
+    const bool letters =
+        std::all_of(before.begin(), before.begin() + static_cast<long>(word), IsWordByte);
     // Values that are stored or loaded are used, not declared.
-    if (letters && before.substr(0, word) != "store" && before.substr(0, word) != "load") return true;
+    if (letters && before.substr(0, word) != "store" && before.substr(0, word) != "load")
+      return true;
   }
   return false;
 }
@@ -281,9 +282,8 @@ Diagnostic& ParserBase::ErrorUnknown(std::string_view what, const Name& name,
   // One fault is one error: a name is said to be unknown once, and not where its own declaration is
   // what an error before this one has spoilt.
   const std::vector<Diagnostic>& before = diagnostics_.all();
-  const bool said = std::any_of(before.begin(), before.end(), [&](const Diagnostic& error) {
-    return error.message == message;
-  });
+  const bool said = std::any_of(before.begin(), before.end(),
+                                [&](const Diagnostic& error) { return error.message == message; });
   if (said || (!before.empty() && IsDeclaredIn(source_, name))) {
     static thread_local Diagnostic unsaid;
     unsaid = {};

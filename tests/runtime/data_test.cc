@@ -268,8 +268,9 @@ TEST_F(DataTest, RefusesWordsThatMeanNothing) {
   write(R"(, "train": {})");
   ExpectRefused({"'train' stands twice"});
   write(R"(, "test": {"imgae": {"file": "image", "format": "idx"}})");
-  ExpectRefused({"split 'test' has no field 'image', which data 'tiny' declares",
-                 "did you mean 'imgae'?"}, "test");
+  ExpectRefused(
+      {"split 'test' has no field 'image', which data 'tiny' declares", "did you mean 'imgae'?"},
+      "test");
   folder_.Write("dataset.json", "[]");
   ExpectRefused({"an object of splits was expected"});
 }

@@ -181,12 +181,8 @@ int EGraphRun(const Options& options) {
   if (options.json) {
     uint64_t matches = 0;
     for (const egraph::RunReport& report : result.reports) matches += report.matches;
-    Json done{{"event", "done"},
-              {"ok", result.ok()},
-              {"matches", matches},
-              {"rows", graph.RowCount()},
-              {"nodes", graph.NodeCount()},
-              {"bytes", graph.Bytes()}};
+    Json done{{"event", "done"},          {"ok", result.ok()},          {"matches", matches},
+              {"rows", graph.RowCount()}, {"nodes", graph.NodeCount()}, {"bytes", graph.Bytes()}};
     if (options.proofs) {
       done["proofs"] = {{"proven", result.proven_checks},
                         {"steps", result.proof_steps},

@@ -9,9 +9,9 @@ namespace {
 
 bool OnePhase(size_t phases, const RunLength& length) {
   if (phases == 1 || (!length.epochs && !length.steps)) return true;
-  return EnvironmentError("--epochs and --steps need a program of one phase; this one has " +
-                              std::to_string(phases),
-                          "edit the phases in its text");
+  return EnvironmentError(
+      "--epochs and --steps need a program of one phase; this one has " + std::to_string(phases),
+      "edit the phases in its text");
 }
 
 // The read-only words that bound the loop of the training unit (layers/l0/control_build.h): its
@@ -42,7 +42,8 @@ bool Override(l0::Plan& plan, const RunLength& length) {
   if (!OnePhase(plan.phases.size(), length)) return false;
   if (length.seed) {
     for (l0::InitOp& op : plan.init) {
-      if (op.kind == l0::InitKind::kNormal || op.kind == l0::InitKind::kUniform) op.seed = *length.seed;
+      if (op.kind == l0::InitKind::kNormal || op.kind == l0::InitKind::kUniform)
+        op.seed = *length.seed;
     }
     for (l0::Sampler& sampler : plan.samplers) {
       if (sampler.kind != l0::SampleKind::kSequential) sampler.seed = *length.seed;
@@ -51,9 +52,10 @@ bool Override(l0::Plan& plan, const RunLength& length) {
   if (!length.epochs && !length.steps) return true;
   l0::Region* limits = Limits(plan);
   if (limits == nullptr) {
-    return EnvironmentError("--epochs and --steps need the region 'limits' in the plan's first "
-                            "control unit",
-                            "edit the control unit's own bounds");
+    return EnvironmentError(
+        "--epochs and --steps need the region 'limits' in the plan's first "
+        "control unit",
+        "edit the control unit's own bounds");
   }
   const int64_t per_epoch = limits->values[1];
   int64_t steps = length.steps.value_or(0);

@@ -15,9 +15,9 @@ struct RunLength {
   std::optional<uint64_t> seed;
 };
 
-// Changes the phases and the seed in place; what the program derived from its own length (the end of
-// a learning rate's decay, say) stays as written. False after printing why not: a program of several
-// phases has no one length.
+// Changes the phases and the seed in place; what the program derived from its own length (the end
+// of a learning rate's decay, say) stays as written. False after printing why not: a program of
+// several phases has no one length.
 bool Override(l1::Program& program, const RunLength& length);
 bool Override(l0::Plan& plan, const RunLength& length);
 

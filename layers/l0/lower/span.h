@@ -26,8 +26,8 @@ inline constexpr std::array<size_t, 4> kSpans = {320, 160, 96, 64};
 // the narrowest span needs for chains in which every value may be kept, but no more than 1 GB.
 uint64_t RowsOfDeepStep(size_t values);
 
-// Rows that a step of so many operations may take in any case: what a plan needs in which nothing is
-// fused. Where the budget of nodes is smaller there is a plan all the same.
+// Rows that a step of so many operations may take in any case: what a plan needs in which nothing
+// is fused. Where the budget of nodes is smaller there is a plan all the same.
 uint64_t LeastRows(size_t operations);
 
 // The first values, in the order of the table, from which more than `most` values would have to be

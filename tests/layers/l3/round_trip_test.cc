@@ -275,9 +275,8 @@ class Generator {
       if (hatch.has_args) hatch.args = "\"a.ptx\", grid: [1, -2], x=1e-4";
       // One of a kind on one thing.
       std::vector<support::EscapeHatch>& there = module.hints[Pick(paths)];
-      const bool free = std::none_of(there.begin(), there.end(), [&](const auto& other) {
-        return other.layer == hatch.layer;
-      });
+      const bool free = std::none_of(there.begin(), there.end(),
+                                     [&](const auto& other) { return other.layer == hatch.layer; });
       if (free) there.push_back(hatch);
     }
   }

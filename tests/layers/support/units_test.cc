@@ -70,7 +70,8 @@ TEST(UnitsTest, WrongUnitsAreNamed) {
   EXPECT_EQ(Failure(ParseCount, "0xFFFFFFFFFFFFFFFF"),
             "'0xFFFFFFFFFFFFFFFF' does not fit into 63 bits");
   EXPECT_EQ(Failure(ParseReal, "1e999"), "'1e999' is too large");
-  EXPECT_EQ(Failure(ParseReal, "1e-400"), "'1e-400' is too small for 64 bits; write 0 if it is meant");
+  EXPECT_EQ(Failure(ParseReal, "1e-400"),
+            "'1e-400' is too small for 64 bits; write 0 if it is meant");
   EXPECT_EQ(Failure(ParseSeconds, "1e-400ms"),
             "'1e-400ms' is too small for 64 bits; write 0 if it is meant");
   EXPECT_EQ(Failure(ParseBytes, "0x40"),

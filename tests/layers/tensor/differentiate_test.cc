@@ -126,10 +126,10 @@ TEST(Differentiate, EveryElementwiseOpAgainstFiniteDifferences) {
     }
     CheckCase({"div", two, Elementwise("div"), 0.5, 3});
     CheckCase({"mod", two, Elementwise("mod"), 0.5, 3});
-    CheckCase(
-        {"where", two, [](Graph& g, const std::vector<NodeId>& in) {
-           return Apply(g, "where", {Apply(g, "cmplt", in), in[0], Apply(g, "square", {in[1]})});
-         }});
+    CheckCase({"where", two, [](Graph& g, const std::vector<NodeId>& in) {
+                 return Apply(g, "where",
+                              {Apply(g, "cmplt", in), in[0], Apply(g, "square", {in[1]})});
+               }});
     CheckCase({"scale", {shape, {}}, Elementwise("scale")});
   }
 }

@@ -140,9 +140,7 @@ TEST_F(ShapeRules, BoundsKeepProductsOfExtentsSmall) {
   EXPECT_EQ(g.node(In("a", {big})).shape, (Shape{big}));
   EXPECT_NE(ErrorOf([&] { In("b", {big, 2}); }).find("more than 2^40 elements"), std::string::npos);
   EXPECT_NE(ErrorOf([&] { In("c", {big, big, 0}); }), "no error") << "though it is empty";
-  EXPECT_NE(ErrorOf([&] {
-              In("d", {1, 1, 1, 1, 1, 1, 1, 1, 1});
-            }).find("rank 9"),
+  EXPECT_NE(ErrorOf([&] { In("d", {1, 1, 1, 1, 1, 1, 1, 1, 1}); }).find("rank 9"),
             std::string::npos);
   EXPECT_NE(ErrorOf([&] { In("e", {-1}); }).find("negative"), std::string::npos);
   const NodeId x = In("x", {2});

@@ -109,7 +109,8 @@ std::string ResultTable(const std::vector<Summary>& points) {
     text += "failed: " + failures[f] + "\n";
   }
   if (failures.size() > kTold) {
-    text += "failed: " + std::to_string(failures.size() - kTold) + " more; results.jsonl says why\n";
+    text +=
+        "failed: " + std::to_string(failures.size() - kTold) + " more; results.jsonl says why\n";
   }
   return text;
 }

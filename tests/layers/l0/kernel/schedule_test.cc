@@ -61,7 +61,8 @@ TEST(KernelSchedule, Classifies) {
   EXPECT_EQ(l0::Classify(ParseOne(kNeg)), KernelClass::kElementwise);
 }
 
-// How many indices differ from a label: nothing is read along the sum, so it has lanes all the same.
+// How many indices differ from a label: nothing is read along the sum, so it has lanes all the
+// same.
 TEST(KernelSchedule, ASumThatReadsNothingHasLanes) {
   const l0::Kernel kernel = ParseOne(R"(
 kernel differ(x: in f32 [64, 48], n: in i32 [64], y: out f32 [64, 48]) {
