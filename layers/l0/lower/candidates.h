@@ -142,6 +142,8 @@ CandidateSet FindCandidates(const Step& step, const ValueTable& table,
 
 // The version of `value` that kernel `k` can load, -1 when none is earlier.
 int32_t VersionBefore(const CandidateSet& set, ValueId value, uint32_t kernel);
+// Its last version, -1 where no kernel stores it: it is given.
+int64_t LastVersion(const CandidateSet& set, ValueId value);
 
 // Whether the entry is loaded in several passes over one row, and the row is so short that it is
 // near a core after the first (`RowBytes` of it), though the value as a whole is not.

@@ -10,16 +10,20 @@
 #include "egraph/program.h"
 #include "egraph/run.h"
 #include "egraph/view.h"
+#include "layers/l0/lower/candidate_facts.h"
 #include "layers/l0/lower/choice_search.h"
+#include "layers/l0/lower/definition_numbers.h"
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
+#include "layers/l0/lower/fit_blocks.h"
 #include "layers/l0/lower/forms.h"
 #include "layers/l0/lower/recompute.h"
 #include "layers/l0/lower/rule_trace.h"
-#include "layers/l0/lower/shifted_values.h"
+#include "layers/l0/lower/selection.h"
 #include "layers/l0/lower/span.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
+#include "layers/l0/lower/wait_for_walk.h"
 #include "layers/search/saturation.h"
 #include "rewrites/rewrites.h"
 
@@ -51,27 +55,6 @@ RuleSources EmbeddedRules() {
 }
 
 namespace {
-
-// Global numbers of definitions.
-class DefinitionNumbers {
- public:
-  explicit DefinitionNumbers(const ValueTable& table) {
-    for (const Value& value : table.values) {
-      first_.push_back(count_);
-      count_ += static_cast<int64_t>(value.definitions.size());
-    }
-  }
-  int64_t Number(ValueId v, uint32_t d) const { return first_[v] + d; }
-  // (value, definition)
-  std::pair<ValueId, uint32_t> At(int64_t number) const {
-    const auto it = std::upper_bound(first_.begin(), first_.end(), number) - 1;
-    return {static_cast<ValueId>(it - first_.begin()), static_cast<uint32_t>(number - *it)};
-  }
-
- private:
-  std::vector<int64_t> first_;
-  int64_t count_ = 0;
-};
 
 class Chooser {
   // A kernel has room for what must be computed from its operands, and as much again for each of
@@ -150,7 +133,8 @@ class Chooser {
     if (!ChooseStored()) return std::nullopt;
     forms_ = std::make_unique<DotForms>(result_.table, stored_, costs_);
     numbers_.emplace(result_.table);
-    AssertCandidates();
+    AssertCandidateFacts(result_.table, result_.candidates, *forms_, *numbers_, Asserter());
+    graph_.Rebuild();
     if (!Saturate("choose")) {
       if (failure_ && out_of_nodes_ && !Strict() && options_.mode != search::Mode::kOff &&
           span_ < kSpans.size()) {
@@ -227,6 +211,11 @@ class Chooser {
     graph_.Insert(f, values);
   }
 
+  AssertFact Asserter() {
+    return
+        [this](const char* relation, std::initializer_list<int64_t> args) { Fact(relation, args); };
+  }
+
   // Of long contiguous work, without what a launch costs.
   ElementCosts PerElement() const {
     constexpr double kMany = 1 << 20;
@@ -267,10 +256,7 @@ class Chooser {
       }
     }
     while (true) {
-      cheap_ = AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(),
-                                [this](const char* relation, std::initializer_list<int64_t> args) {
-                                  Fact(relation, args);
-                                });
+      cheap_ = AssertStoreFacts(result_.table, step_, kept, fuse, PerElement(), Asserter());
       if (!rule_error_.empty()) return false;
       graph_.Rebuild();
       if (!Saturate("store")) return false;
@@ -348,146 +334,6 @@ class Chooser {
     }
   }
 
-  void AssertCandidates() {
-    const ValueTable& table = result_.table;
-    const CandidateSet& set = result_.candidates;
-    for (ValueId v = 0; v < static_cast<ValueId>(table.values.size()); ++v) {
-      const Value& value = table.values[v];
-      if (value.input >= 0) Fact("given", {v});
-      for (uint32_t d = 0; d < value.definitions.size(); ++d) {
-        AssertDefinition(v, d);
-      }
-      for (size_t q = 1; q < set.storers[v].size(); ++q) {
-        Fact("later", {v, static_cast<int64_t>(q), static_cast<int64_t>(q) - 1});
-      }
-    }
-    for (uint32_t k = 0; k < set.kernels.size(); ++k) AssertKernel(k);
-    for (size_t g = 0; g < set.groups.size(); ++g) {
-      const UpdateGroup& group = set.groups[g];
-      if (group.in_place) continue;
-      const int64_t n = static_cast<int64_t>(group.members.size());
-      Fact("copies", {static_cast<int64_t>(g), n});
-      for (int64_t i = 0; i < n; ++i) {
-        const ValueId v = group.members[i].new_value;
-        Fact("copy-step", {static_cast<int64_t>(g), i, v, LastVersion(v)});
-      }
-    }
-    graph_.Rebuild();
-  }
-
-  void AssertDefinition(ValueId v, uint32_t d) {
-    const Definition& definition = result_.table.values[v].definitions[d];
-    const int64_t number = numbers_->Number(v, d);
-    const auto in = [&](size_t i) { return static_cast<int64_t>(definition.inputs[i]); };
-    switch (definition.op) {
-      case Op::kInput:
-        if (result_.table.values[v].own < 0) return;
-        break;
-      case Op::kMatmul:
-      case Op::kBf16Matmul:
-        return;
-      case Op::kRandom:
-        Fact("unary", {number, v, in(0)});
-        return;
-      case Op::kScatterAdd:
-        Fact("scatter", {number, v, in(0), in(1)});
-        return;
-      case Op::kConst:
-      case Op::kIota:
-        Fact("leaf", {number, v});
-        return;
-      case Op::kReduceSum:
-      case Op::kReduceMax:
-        Fact("fold", {number, v, in(0)});
-        return;
-      case Op::kGather:
-        Fact("gather", {number, v, in(0), in(1)});
-        return;
-      default:
-        break;
-    }
-    if (IsView(definition.op)) {
-      Fact("view", {number, v, in(0)});
-    } else if (definition.inputs.size() == 1) {
-      Fact("unary", {number, v, in(0)});
-    } else if (definition.inputs.size() == 2) {
-      Fact("binary", {number, v, in(0), in(1)});
-    } else {
-      Fact("ternary", {number, v, in(0), in(1), in(2)});
-    }
-  }
-
-  // The version of `v` that kernel k may load; nothing when no kernel before it stores v.
-  std::optional<int64_t> Version(ValueId v, uint32_t k) const {
-    if (result_.table.values[v].input >= 0) return -1;
-    const int32_t q = VersionBefore(result_.candidates, v, k);
-    if (q < 0) return std::nullopt;
-    return q;
-  }
-
-  void AssertKernel(uint32_t k) {
-    const Candidate& kernel = result_.candidates.kernels[k];
-    const int64_t base = kernel.first_context;
-    for (const Entry& entry : kernel.entries) {
-      const int64_t c = base + entry.context;
-      if (entry.readable) {
-        const auto q = Version(entry.value, k);
-        if (q && IsNear(result_.table, kernel, entry)) {
-          Fact("reads-row", {entry.value, c, k, *q});
-        } else if (q) {
-          Fact("reads", {entry.value, c, *q});
-        }
-      }
-      if (entry.hoisted) Fact("hoisted", {entry.value, c, base});
-      for (const Inline& way : entry.inlines) {
-        const int64_t number = numbers_->Number(entry.value, way.definition);
-        const Definition& definition =
-            result_.table.values[entry.value].definitions[way.definition];
-        if (way.pass >= 0) {
-          Fact("pass", {number, c, base + way.pass});
-        } else if (entry.context == 0 && kernel.FindAdded(entry.value) != nullptr) {
-          Fact("added", {number, c});
-        } else if (IsContraction(definition.op)) {
-          AssertDot(k, entry.value, way.definition, c);
-        } else {
-          if (definition.op == Op::kGather) {
-            if (auto q = Version(definition.inputs[0], k)) {
-              Fact("reads", {definition.inputs[0], c, *q});
-            }
-          }
-          Fact("inline", {number, c});
-        }
-      }
-    }
-    if (kernel.group >= 0) {
-      const std::vector<ValueId>& roots = kernel.roots;
-      Fact("update", {kernel.group, k, static_cast<int64_t>(roots.size())});
-      for (size_t i = 0; i < roots.size(); ++i) {
-        Fact("update-step", {k, static_cast<int64_t>(i), roots[i], base});
-      }
-      return;
-    }
-    std::vector<ValueId> writes = kernel.beside;
-    writes.push_back(kernel.roots[0]);
-    std::sort(writes.begin(), writes.end());
-    for (ValueId v : writes) {
-      const std::vector<uint32_t>& storers = result_.candidates.storers[v];
-      const auto it = std::lower_bound(storers.begin(), storers.end(), k);
-      Fact(v == kernel.roots[0] ? "root" : "beside", {k, v, it - storers.begin(), base});
-    }
-  }
-
-  void AssertDot(uint32_t k, ValueId matmul, uint32_t definition, int64_t c) {
-    for (uint32_t form : forms_->Of(matmul, definition)) {
-      const DotForm& dot = forms_->all()[form];
-      const auto left = Version(dot.left, k);
-      const auto right = Version(dot.right, k);
-      if (!left || !right) continue;
-      Fact("dot", {numbers_->Number(matmul, definition), matmul, c, form, dot.left, *left,
-                   dot.right, *right});
-    }
-  }
-
   // The costs of all terms, less what forced extents of forms exclude, and the search under them.
   struct PlanSearch {
     PlanSearch(const Chooser& chooser, const egraph::EGraphView& view,
@@ -507,44 +353,7 @@ class Chooser {
         search.TryTogether(NodesOf(extractor, form.others));
       }
       if (search.feasible()) search.TryFixed(WaitForWalk(chooser.result_.candidates, view));
-      if (!chooser.step_.blocks.of_node.empty()) chooser.FitBlocks(view, search);
-    }
-
-    // What only reports need can wait for a walk over the rows that is made anyway. It waits with
-    // everything behind it or not at all, and pays where the walk makes all that it needs of a row
-    // itself, so that nobody else has to walk them.
-    static std::vector<ChoiceSearch::Choice> WaitForWalk(const CandidateSet& candidates,
-                                                         const egraph::EGraphView& view) {
-      std::set<ValueId> waiting;
-      for (const Candidate& kernel : candidates.kernels) {
-        if (kernel.kind == KernelKind::kLast) waiting.insert(kernel.roots[0]);
-      }
-      std::vector<ChoiceSearch::Choice> chosen;
-      if (waiting.empty()) return chosen;
-      // The walks that make what those start from.
-      std::set<int64_t> contexts;
-      std::vector<ChoiceSearch::Choice> stores;
-      for (uint32_t n = 0; n < view.node_count(); ++n) {
-        const ENodeRef node{n};
-        const std::string& name = view.function(node).name;
-        if (name != "Store" && name != "Beside") continue;
-        const auto arg = [&](size_t i) { return view.graph().AsI64(view.NodeArgs(node)[i]); };
-        const Candidate& kernel = candidates.kernels[static_cast<size_t>(arg(1))];
-        const bool start =
-            kernel.kind == KernelKind::kSums && kernel.late.contains(static_cast<ValueId>(arg(0)));
-        if (start) contexts.insert(kernel.first_context);
-        if (start || kernel.kind == KernelKind::kLast) {
-          stores.emplace_back(view.NodeClass(node), node);
-        }
-      }
-      for (uint32_t n = 0; n < view.node_count(); ++n) {
-        const ENodeRef node{n};
-        if (view.function(node).name != "Fold") continue;
-        if (!contexts.contains(view.graph().AsI64(view.NodeArgs(node)[1]))) continue;
-        chosen.emplace_back(view.NodeClass(node), node);
-      }
-      chosen.insert(chosen.end(), stores.begin(), stores.end());
-      return chosen;
+      FitBlocks(view, chooser.step_, chooser.result_.table, chooser.result_.candidates, search);
     }
 
     static std::set<int64_t> Excluded(const std::vector<ValueForm>& forms,
@@ -563,81 +372,6 @@ class Chooser {
     egraph::Extractor extractor;
     ChoiceSearch search;
   };
-
-  int32_t BlockOf(uint32_t kernel) const {
-    return result_.table.values[result_.candidates.kernels[kernel].roots.front()].block;
-  }
-
-  // What the middle one of three blocks loads of another, every copy of it will have to find in its
-  // neighbour, another copy: so the middle one has to store what is the same place of itself. Where
-  // it does not, because its neighbour does without, it is made to.
-  void FitBlocks(const egraph::EGraphView& view, ChoiceSearch& search) const {
-    constexpr int kMostRounds = 8;
-    ShiftedValues shifted(step_, result_.table);
-    for (int round = 0; round < kMostRounds && search.feasible() && !search.spent(); ++round) {
-      const std::set<ValueId> missing = MissingInMiddle(view, search.Best(), shifted);
-      if (missing.empty()) return;
-      for (const ValueId v : missing) {
-        // Blocks that do not fit are no fault: the whole step is searched then.
-        if (search.spent()) return;
-        StoreInMiddle(view, v, search);
-      }
-    }
-  }
-
-  std::set<ValueId> MissingInMiddle(const egraph::EGraphView& view, const egraph::Extraction& best,
-                                    ShiftedValues& shifted) const {
-    std::set<ValueId> stored;
-    std::set<ValueId> wanted;
-    const CandidateSet& set = result_.candidates;
-    std::vector<uint32_t> owner;  // by context
-    for (uint32_t k = 0; k < set.kernels.size(); ++k) {
-      owner.insert(owner.end(), set.kernels[k].contexts.size(), k);
-    }
-    for (const ClassRef c : best.order) {
-      const ENodeRef n = best.Chosen(c);
-      const std::string& name = view.function(n).name;
-      if (name == "Store" || name == "Beside") {
-        if (BlockOf(static_cast<uint32_t>(Int(view, n, 1))) == 1) {
-          stored.insert(static_cast<ValueId>(Int(view, n, 0)));
-        }
-        continue;
-      }
-      if (name != "Load" && name != "LoadRow" && name != "Dot" && name != "Row") continue;
-      if (BlockOf(owner[static_cast<size_t>(Int(view, n, 1))]) != 1) continue;
-      for (const ClassRef child : view.NodeChildren(n)) {
-        if (view.ClassSort(child) != mem_) continue;
-        const Storage from = Resolve(view, best, child);
-        if (from.kernel < 0) continue;
-        const int32_t block = BlockOf(static_cast<uint32_t>(from.kernel));
-        if (block != 0 && block != 2) continue;
-        const std::optional<ValueId> own = shifted.Shift(from.value, block == 0 ? 1 : -1);
-        if (own) wanted.insert(*own);
-      }
-    }
-    for (const ValueId v : stored) wanted.erase(v);
-    return wanted;
-  }
-
-  // By the kernel of the middle block with which the step is cheapest.
-  void StoreInMiddle(const egraph::EGraphView& view, ValueId v, ChoiceSearch& search) const {
-    const FunctionId store = graph_.FindFunction("Store");
-    const FunctionId beside = graph_.FindFunction("Beside");
-    std::optional<ChoiceSearch::Choice> best;
-    double least = std::numeric_limits<double>::infinity();
-    for (uint32_t n = 0; n < view.node_count(); ++n) {
-      const ENodeRef node{n};
-      const FunctionId f = view.NodeFunction(node);
-      if ((f != store && f != beside) || Int(view, node, 0) != v) continue;
-      if (BlockOf(static_cast<uint32_t>(Int(view, node, 1))) != 1) continue;
-      const ChoiceSearch::Choice choice = {view.NodeClass(node), node};
-      const auto with = search.With({choice});
-      if (!with || !(with->dag_cost < least)) continue;
-      least = with->dag_cost;
-      best = choice;
-    }
-    if (best) search.Require({*best});
-  }
 
   // Whether the id is that of a form; `reason` where it has no such label.
   bool ForceForm(const std::vector<ValueForm>& forms, const std::string& id,
@@ -681,8 +415,6 @@ class Chooser {
   std::optional<ChooseResult> Extract() {
     if (!rule_error_.empty()) return std::nullopt;
     const egraph::EGraphView view(graph_);
-    reg_ = graph_.FindSort("Reg");
-    mem_ = graph_.FindSort("Mem");
     explanation_.report.egraph_nodes += view.node_count();
     explanation_.report.egraph_classes += view.class_count();
     const std::vector<ValueForm> forms = FindForms(
@@ -729,7 +461,8 @@ class Chooser {
       return std::nullopt;
     }
     const egraph::Extraction best = forced.empty() ? plans.search.Best() : *found;
-    ReadSelection(view, best, roots);
+    result_.selection = ReadSelection(view, best, roots, step_, result_.candidates, *numbers_);
+    result_.selection.forms = forms_->all();
     Count(view, roots);
     ExplainForms(view, roots, forms, extents, forced, explainer, best);
     const size_t before = explanation_.decisions.size();
@@ -778,7 +511,7 @@ class Chooser {
     for (ValueId v = 0; v < static_cast<ValueId>(stored_.size()); ++v) {
       if (!stored_[v]) continue;
       const std::string name = "'" + result_.table.values[v].name + "'";
-      const auto found = graph_.Lookup(in_mem, {I(v), I(LastVersion(v))});
+      const auto found = graph_.Lookup(in_mem, {I(v), I(LastVersion(result_.candidates, v))});
       const ClassRef c = found ? view.ClassOf(*found) : ClassRef{};
       if (!c.valid()) return name;
       if (!extractor.Tree(std::vector<ClassRef>{c}).feasible) return name;
@@ -803,7 +536,8 @@ class Chooser {
     for (size_t o = 0; o < step_.outputs.size(); ++o) {
       if (step_.outputs[o].kind != StepOutput::Kind::kReport) continue;
       const ValueId v = result_.table.outputs[o];
-      if (!add(in_mem, {I(v), I(LastVersion(v))}, "'" + result_.table.values[v].name + "'")) {
+      if (!add(in_mem, {I(v), I(LastVersion(result_.candidates, v))},
+               "'" + result_.table.values[v].name + "'")) {
         return false;
       }
     }
@@ -817,113 +551,6 @@ class Chooser {
     return true;
   }
 
-  // −1 where no kernel stores it: it is given.
-  int64_t LastVersion(ValueId v) const {
-    return static_cast<int64_t>(result_.candidates.storers[v].size()) - 1;
-  }
-
-  // --- Reading the choice ------------------------------------------------------------------------
-
-  int64_t Int(const egraph::EGraphView& view, ENodeRef n, size_t arg) const {
-    return graph_.AsI64(view.NodeArgs(n)[arg]);
-  }
-
-  Storage Resolve(const egraph::EGraphView& view, const egraph::Extraction& best,
-                  ClassRef c) const {
-    while (true) {
-      const ENodeRef n = best.Chosen(c);
-      const std::string& name = view.function(n).name;
-      const ValueId v = static_cast<ValueId>(Int(view, n, 0));
-      if (name == "Given") return {v, -1};
-      if (name != "Sooner") return {v, static_cast<int32_t>(Int(view, n, 1))};
-      c = view.NodeChildren(n)[0];
-    }
-  }
-
-  void ReadSelection(const egraph::EGraphView& view, const egraph::Extraction& best,
-                     const std::vector<ClassRef>& roots) {
-    std::map<uint32_t, ChosenKernel> kernels;
-    std::vector<std::pair<uint32_t, uint32_t>> context_owner;  // by context: (kernel, local)
-    for (uint32_t k = 0; k < result_.candidates.kernels.size(); ++k) {
-      for (uint32_t c = 0; c < result_.candidates.kernels[k].contexts.size(); ++c) {
-        context_owner.emplace_back(k, c);
-      }
-    }
-    auto kernel_at = [&](uint32_t k) -> ChosenKernel& {
-      ChosenKernel& kernel = kernels[k];
-      kernel.candidate = k;
-      return kernel;
-    };
-    for (ClassRef c : best.order) {
-      const ENodeRef n = best.Chosen(c);
-      const std::string& name = view.function(n).name;
-      const std::span<const ClassRef> children = view.NodeChildren(n);
-      auto source_at = [&](int64_t context, ValueId v) -> Source& {
-        const auto [k, local] = context_owner[static_cast<size_t>(context)];
-        return kernel_at(k).sources[{local, v}];
-      };
-      if (name == "Load" || name == "LoadRow") {
-        Source& s = source_at(Int(view, n, 1), static_cast<ValueId>(Int(view, n, 0)));
-        s.kind = Source::Kind::kLoad;
-        s.storage = Resolve(view, best, children.back());
-      } else if (name == "Hoist") {
-        source_at(Int(view, n, 1), static_cast<ValueId>(Int(view, n, 0))).kind =
-            Source::Kind::kHoist;
-      } else if (name == "Store" || name == "Beside") {
-        kernel_at(static_cast<uint32_t>(Int(view, n, 1)))
-            .stores.push_back({static_cast<ValueId>(Int(view, n, 0)), -1});
-      } else if (name == "Write") {
-        const uint32_t k = static_cast<uint32_t>(Int(view, n, 1));
-        const ValueId v = static_cast<ValueId>(Int(view, n, 0));
-        const UpdateGroup& group = result_.candidates.groups[result_.candidates.kernels[k].group];
-        for (const UpdateMember& member : group.members) {
-          if (member.new_value != v) continue;
-          kernel_at(k).stores.push_back({v, static_cast<int32_t>(member.state)});
-        }
-      } else if (name == "CopyBack") {
-        const UpdateGroup& group = result_.candidates.groups[Int(view, n, 0)];
-        ClassRef rest = children[0];
-        for (size_t i = 0; i < group.members.size(); ++i) {
-          const ENodeRef copy = best.Chosen(rest);
-          result_.selection.copies.push_back(
-              {Resolve(view, best, view.NodeChildren(copy)[0]), group.members[i].state});
-          rest = view.NodeChildren(copy)[1];
-        }
-      } else if (name == "Dot") {
-        const auto [v, d] = numbers_->At(Int(view, n, 0));
-        Source& s = source_at(Int(view, n, 1), v);
-        s.kind = Source::Kind::kDot;
-        s.definition = d;
-        s.form = static_cast<uint32_t>(Int(view, n, 2));
-        s.left = Resolve(view, best, children[0]);
-        s.right = Resolve(view, best, children[1]);
-      } else if (view.ClassSort(c) == reg_) {
-        const auto [v, d] = numbers_->At(Int(view, n, 0));
-        Source& s = source_at(Int(view, n, 1), v);
-        s.kind = Source::Kind::kDefinition;
-        s.definition = d;
-        if (name == "Fold") {
-          s.pass = static_cast<int32_t>(context_owner[Int(view, n, 2)].second);
-        } else if (name == "Row") {
-          s.storage = Resolve(view, best, children[0]);
-        }
-      }
-    }
-    for (auto& [k, kernel] : kernels) {
-      if (kernel.stores.empty()) continue;  // met only as an owner of a context
-      std::sort(kernel.stores.begin(), kernel.stores.end(),
-                [](const ChosenStore& a, const ChosenStore& b) { return a.value < b.value; });
-      result_.selection.kernels.push_back(std::move(kernel));
-    }
-    result_.selection.forms = forms_->all();
-    result_.selection.reports.assign(step_.outputs.size(), {});
-    size_t next = 0;
-    for (size_t o = 0; o < step_.outputs.size(); ++o) {
-      if (step_.outputs[o].kind != StepOutput::Kind::kReport) continue;
-      result_.selection.reports[o] = Resolve(view, best, roots[next++]);
-    }
-  }
-
   const Step& step_;
   const KernelCostModel& costs_;
   const RuleSources& rules_;
@@ -932,8 +559,6 @@ class Chooser {
   std::optional<search::SearchFailure>& failure_;
   std::string& rule_error_;
   EGraph graph_;
-  egraph::SortId reg_;
-  egraph::SortId mem_;
   egraph::Budget budget_;
   std::map<std::string, FunctionId> relations_;
   std::vector<bool> stored_;
