@@ -29,6 +29,16 @@ class Explain(L3cTest):
         self.assertEqual(first, self.l3c("optimize", MNIST, "--explain", "--json").out)
         self.assertNotIn("seconds\":", first.replace('"unit"', ""))
 
+    def test_what_is_explained_is_what_runs(self):
+        """Repeated layers, a counter that is state, memory decisions: the plan is the same bytes."""
+        layers = ", ".join(["linear(64, 24)", *["linear(24, 24), relu"] * 3, "linear(24, 10)"])
+        cnn = (ROOT / "examples/methods/cnn.l2").read_text()
+        flat = re.sub(r"infer: sequential \[.*?\]\n", f"infer: sequential [ {layers}, softmax ]\n",
+                      cnn.replace("[8, 8]", "[64]"), flags=re.DOTALL)
+        for program in (MNIST, ROOT / "examples/methods/cnn.l2", self.write("flat.l2", flat)):
+            args = ("lower", program, "--synthetic", "--no-cache", "--to", "l0")
+            self.assertEqual(self.l3c(*args).out, self.l3c(*args, "--explain").out, program)
+
     def test_every_layer_explains_itself(self):
         events = self.l3c("optimize", MNIST, "--explain", "--json").events()
         lowerings = {e["lowering"]: e for e in events if e["event"] == "search"}

@@ -146,6 +146,11 @@ void Tell(const Record& record, bool reused, bool all) {
   }
   out << "tuned in " << Duration(record.spent_seconds) << (reused ? " before" : "") << ", "
       << TurnsOf(record) << " turns of " << record.trials.size() << " plans: ";
+  if (TurnsOf(record) == 0) {
+    out << "no step was timed, because the time ended while the plans were made; a longer --tune "
+           "goes on from here\n";
+    return;
+  }
   const int winner = tune::Winner(record);
   if (winner < 0) {
     out << "none is faster than the predicted best beyond the noise, which stays\n";

@@ -39,6 +39,21 @@ void Postpone(std::span<const LaunchToOrder> launches, const ValueTable& table,
   }
 }
 
+// Launches that move nothing but state (a counter of steps, say) go to the end: as long as the old
+// value is there, what reads it can run again. What reads the value that they overwrite stands
+// before them already; they stay where they are when they read what somebody else overwrites.
+void PutStateLast(std::span<const LaunchToOrder> launches,
+                  const std::map<int32_t, size_t>& overwriter, std::vector<size_t>& order) {
+  std::stable_partition(order.begin(), order.end(), [&](size_t i) {
+    return std::any_of(launches[i].bindings->begin(), launches[i].bindings->end(),
+                       [&](const Binding& b) {
+                         if (b.state < 0) return b.storage.kernel >= 0;
+                         const auto by = overwriter.find(b.state);
+                         return by != overwriter.end() && by->second != i;
+                       });
+  });
+}
+
 }  // namespace
 
 std::optional<std::vector<size_t>> OrderLaunches(std::span<const LaunchToOrder> launches,
@@ -122,6 +137,7 @@ std::optional<std::vector<size_t>> OrderLaunches(std::span<const LaunchToOrder> 
   }
   if (order.size() < n) return std::nullopt;
   Postpone(launches, table, before, order);
+  PutStateLast(launches, overwriter, order);
   return order;
 }
 

@@ -121,32 +121,6 @@ namespace {
 constexpr const char* kSave = "save";
 constexpr const char* kRecompute = "recompute";
 
-// Launches that move nothing but state (a counter of steps, say) go to the end: as long as the old
-// value is there, what reads it can run again. What reads the value that they overwrite stands
-// before them already; they stay where they are when they read what somebody else overwrites.
-StepPlan WithStateLast(StepPlan plan) {
-  std::map<int32_t, const Launch*> overwritten;
-  for (const Launch& launch : plan.launches) {
-    for (size_t p = 0; p < launch.bindings.size(); ++p) {
-      if (launch.bindings[p].state < 0 || launch.kernel.params[p].access == Access::kIn) continue;
-      overwritten[launch.bindings[p].state] = &launch;
-    }
-  }
-  std::vector<Launch> first, last;
-  for (const Launch& launch : plan.launches) {
-    const bool stays =
-        std::any_of(launch.bindings.begin(), launch.bindings.end(), [&](const Binding& b) {
-          if (b.state < 0) return b.storage.kernel >= 0;
-          const auto by = overwritten.find(b.state);
-          return by != overwritten.end() && by->second != &launch;
-        });
-    (stays ? first : last).push_back(launch);
-  }
-  plan.launches = std::move(first);
-  plan.launches.insert(plan.launches.end(), last.begin(), last.end());
-  return plan;
-}
-
 class Planner {
  public:
   Planner(ArenaBound bound, const StepPlan& plan, const ValueTable& table, const RuleSources& rules,
@@ -154,7 +128,7 @@ class Planner {
           RecomputeFailure& failure)
       : bound_(bound.bytes),
         memory_(bound.memory),
-        plan_(WithStateLast(plan)),
+        plan_(plan),
         table_(table),
         rules_(rules),
         options_(options),
