@@ -60,6 +60,7 @@ class BadInput(L3cTest):
         done = self.l3c("optimize", method, *one, "--budget", "work=60000", "--json")
         self.assertIn("'--budget work=N' with N above 60000 looks further", done.err)
         searches = [e for e in done.events() if e["event"] == "search"]
+        self.assertNotIn("saturated", [e["stop_reason"] for e in searches if e["lowering"] == "l1->l0"])
         for search in searches:
             # Of two pipelines the kernels, and what is saved or computed again.
             self.assertLessEqual(search["work"], 4 * 60000)

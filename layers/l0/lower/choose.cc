@@ -453,6 +453,8 @@ class Chooser {
           "the budget of work ended while the kernels of '" + step_.name +
           "' were compared; the plan may be slower than the best. '--budget work=N' with N above " +
           std::to_string(options_.budget.work) + " looks further");
+      explanation_.report.stop_reason =
+          std::string(egraph::StopReasonName(egraph::StopReason::kWorkLimit));
     }
     const auto found = plans.search.With(forced);
     if (!found) {
