@@ -6,13 +6,12 @@
 //                   lifetime; no read of bytes that nothing wrote; a buffer that one stream writes
 //                   and another touches is ordered by tokens; control keeps SSA, region bounds,
 //                   access rights
-//   consistency     loads match the fields of their source; metrics read what is reported; names
-//   are
-//                   unique; checkpointed buffers persist; queues lead to streams that exist
+//   consistency     loads match the fields of their source; metrics read what is reported;
+//                   names are unique; checkpointed buffers persist; queues lead to streams that
+//                   exist
 //   liveness        every wait can be met: a token that is waited for is signalled, by another
-//   stream
-//                   or before; waits and signals balance over the sequences that control repeats;
-//                   every block of control ends, and an end can be reached
+//                   stream or before; waits and signals balance over the sequences that control
+//                   repeats; every block of control ends, and an end can be reached
 //   resource-bound  slots lie inside their pool, pools inside the capacity of their node together;
 //                   as many staging sets as the pipeline is deep; extents, counts and sizes finite
 #pragma once

@@ -14,10 +14,8 @@
 namespace l3c::l0 {
 namespace {
 
-using support::Diagnostic;
 using support::Diagnostics;
 using support::Kind;
-using support::Span;
 
 // Beyond this a number of steps is taken for a mistake, as in L1.
 constexpr int64_t kMaxSteps = int64_t{1} << 40;
@@ -32,7 +30,8 @@ class PlanData {
       for (const FieldSource& field : source.fields) {
         const std::string title = "field '" + source.name + "." + field.field + "'";
         if (!IsPlanName(field.field) || !fields.insert(field.field).second) {
-          Error(Kind::kConsistency, source.span, title + " is declared twice or has no name");
+          diagnostics_.Error(Kind::kConsistency, source.span,
+                             title + " is declared twice or has no name");
         }
         double elements = 1;
         bool sound = field.shape.size() < static_cast<size_t>(tensor::kMaxRank);
@@ -41,35 +40,38 @@ class PlanData {
           elements *= static_cast<double>(extent);
         }
         if (!sound || elements > static_cast<double>(tensor::kMaxElements)) {
-          Error(Kind::kResourceBound, source.span, title + " has an impossible shape");
+          diagnostics_.Error(Kind::kResourceBound, source.span, title + " has an impossible shape");
         }
       }
     }
     for (const Sampler& sampler : plan_.samplers) {
       if (sampler.batch < 1) {
-        Error(Kind::kResourceBound, sampler.span,
-              "sampler '" + sampler.name + "' yields batches of no row");
+        diagnostics_.Error(Kind::kResourceBound, sampler.span,
+                           "sampler '" + sampler.name + "' yields batches of no row");
       }
       if (sampler.samples < 0 || sampler.samples > UINT32_MAX) {
-        Error(Kind::kResourceBound, sampler.span,
-              "sampler '" + sampler.name + "' has an impossible number of samples");
+        diagnostics_.Error(Kind::kResourceBound, sampler.span,
+                           "sampler '" + sampler.name + "' has an impossible number of samples");
       }
       if ((sampler.kind == SampleKind::kReplay) != (sampler.buffer > 0)) {
-        Error(Kind::kConsistency, sampler.span,
-              "sampler '" + sampler.name + "': replay, and only replay, has a buffer");
+        diagnostics_.Error(Kind::kConsistency, sampler.span,
+                           "sampler '" + sampler.name + "': replay, and only replay, has a buffer");
       }
       if (sampler.shards < 1 || sampler.batch % sampler.shards != 0) {
-        Error(Kind::kConsistency, sampler.span,
-              "sampler '" + sampler.name + "': a batch of " + std::to_string(sampler.batch) +
-                  " cannot take evenly of " + std::to_string(sampler.shards) + " shards");
+        diagnostics_.Error(Kind::kConsistency, sampler.span,
+                           "sampler '" + sampler.name + "': a batch of " +
+                               std::to_string(sampler.batch) + " cannot take evenly of " +
+                               std::to_string(sampler.shards) + " shards");
       }
       if (!IsPlanName(sampler.split)) {
-        Error(Kind::kConsistency, sampler.span, "sampler '" + sampler.name + "' has no split");
+        diagnostics_.Error(Kind::kConsistency, sampler.span,
+                           "sampler '" + sampler.name + "' has no split");
       }
     }
     for (const Phase& phase : plan_.phases) {
       if (phase.epochs < 0 || phase.steps < 0 || phase.batch < 1) {
-        Error(Kind::kConsistency, phase.span, "phase '" + phase.name + "' has impossible totals");
+        diagnostics_.Error(Kind::kConsistency, phase.span,
+                           "phase '" + phase.name + "' has impossible totals");
       }
     }
   }
@@ -104,8 +106,9 @@ class PlanData {
       return;
     }
     if (value >= least && value <= most) return;
-    Error(Kind::kResourceBound, region.span,
-          "'" + std::string(name) + "' is " + std::to_string(value))
+    diagnostics_
+        .Error(Kind::kResourceBound, region.span,
+               "'" + std::string(name) + "' is " + std::to_string(value))
         .Fix("it must be " + std::to_string(least) + " to " + std::to_string(most) +
              (evaluation ? ", the batches of the split that is evaluated" : ""));
   }
@@ -122,10 +125,6 @@ class PlanData {
   }
 
  private:
-  Diagnostic& Error(Kind kind, Span span, const std::string& message) {
-    return diagnostics_.Error(kind, span, message);
-  }
-
   const Plan& plan_;
   Diagnostics& diagnostics_;
 };

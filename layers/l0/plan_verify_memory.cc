@@ -14,10 +14,8 @@
 namespace l3c::l0 {
 namespace {
 
-using support::Diagnostic;
 using support::Diagnostics;
 using support::Kind;
-using support::Span;
 
 class PlanMemory {
  public:
@@ -32,10 +30,12 @@ class PlanMemory {
     std::map<std::string, Node> nodes;
     for (const Pool& pool : plan_.pools) {
       if (!IsPlanName(pool.node)) {
-        Error(Kind::kConsistency, pool.span, "pool '" + pool.name + "' is on no memory node");
+        diagnostics_.Error(Kind::kConsistency, pool.span,
+                           "pool '" + pool.name + "' is on no memory node");
       }
       if (pool.size < 0 || pool.capacity < 0) {
-        Error(Kind::kResourceBound, pool.span, "pool '" + pool.name + "' has a negative size");
+        diagnostics_.Error(Kind::kResourceBound, pool.span,
+                           "pool '" + pool.name + "' has a negative size");
         continue;
       }
       Node& node = nodes[pool.node];
@@ -43,18 +43,19 @@ class PlanMemory {
         node.capacity = pool.capacity;
         node.first = &pool;
       } else if (node.capacity != pool.capacity) {
-        Error(Kind::kConsistency, pool.span,
-              "pool '" + pool.name + "' gives node '" + pool.node + "' another capacity")
+        diagnostics_
+            .Error(Kind::kConsistency, pool.span,
+                   "pool '" + pool.name + "' gives node '" + pool.node + "' another capacity")
             .With({node.first->span, "than pool '" + node.first->name + "' does"});
       }
       node.used += static_cast<double>(pool.size);
     }
     for (const auto& [name, node] : nodes) {
       if (node.used <= static_cast<double>(node.capacity)) continue;
-      Error(Kind::kResourceBound, node.first->span,
-            "the pools on node '" + name + "' take " +
-                std::to_string(static_cast<int64_t>(node.used)) + " bytes of " +
-                std::to_string(node.capacity));
+      diagnostics_.Error(Kind::kResourceBound, node.first->span,
+                         "the pools on node '" + name + "' take " +
+                             std::to_string(static_cast<int64_t>(node.used)) + " bytes of " +
+                             std::to_string(node.capacity));
     }
   }
 
@@ -69,34 +70,37 @@ class PlanMemory {
         elements *= static_cast<double>(extent);
       }
       if (!extents || elements > static_cast<double>(tensor::kMaxElements)) {
-        Error(Kind::kResourceBound, buffer.span, title + " has an impossible shape");
+        diagnostics_.Error(Kind::kResourceBound, buffer.span, title + " has an impossible shape");
         continue;
       }
       const auto bytes =
           tensor::NumElements(buffer.shape) * static_cast<int64_t>(tensor::SizeOf(buffer.dtype));
       if (buffer.size != bytes) {
-        Error(Kind::kConsistency, buffer.span,
-              title + " has a slot of " + std::to_string(buffer.size) + " bytes for " +
-                  std::to_string(bytes) + " bytes of elements");
+        diagnostics_.Error(Kind::kConsistency, buffer.span,
+                           title + " has a slot of " + std::to_string(buffer.size) + " bytes for " +
+                               std::to_string(bytes) + " bytes of elements");
         continue;
       }
       if (buffer.offset < 0 || buffer.offset % kAlignment != 0) {
-        Error(Kind::kSafety, buffer.span,
-              title + " begins at " + std::to_string(buffer.offset) + ", which is no multiple of " +
-                  std::to_string(kAlignment));
+        diagnostics_.Error(Kind::kSafety, buffer.span,
+                           title + " begins at " + std::to_string(buffer.offset) +
+                               ", which is no multiple of " + std::to_string(kAlignment));
       } else if (buffer.offset > pool.size - buffer.size) {
-        Error(Kind::kResourceBound, buffer.span,
-              title + " ends at byte " + std::to_string(buffer.offset + buffer.size) +
-                  " of pool '" + pool.name + "', which has " + std::to_string(pool.size))
+        diagnostics_
+            .Error(Kind::kResourceBound, buffer.span,
+                   title + " ends at byte " + std::to_string(buffer.offset + buffer.size) +
+                       " of pool '" + pool.name + "', which has " + std::to_string(pool.size))
             .With({pool.span, "pool '" + pool.name + "' is declared here"});
       }
       if (buffer.first_use < 0 || buffer.last_use < buffer.first_use) {
-        Error(Kind::kConsistency, buffer.span, title + " ends its life before it begins");
+        diagnostics_.Error(Kind::kConsistency, buffer.span,
+                           title + " ends its life before it begins");
       }
       if (pool.kind != PoolKind::kArena &&
           (buffer.first_use != 0 || buffer.last_use != kWholeRun)) {
-        Error(Kind::kConsistency, buffer.span,
-              title + " lives for the whole run in pool '" + pool.name + "', not a part of it");
+        diagnostics_.Error(
+            Kind::kConsistency, buffer.span,
+            title + " lives for the whole run in pool '" + pool.name + "', not a part of it");
       }
     }
   }
@@ -107,33 +111,30 @@ class PlanMemory {
       const Buffer& buffer = plan_.buffers[op.buffer];
       const std::string title = "buffer '" + buffer.name + "'";
       if (!seen.insert(op.buffer).second) {
-        Error(Kind::kConsistency, op.span, title + " is initialised twice");
+        diagnostics_.Error(Kind::kConsistency, op.span, title + " is initialised twice");
       }
       const PoolKind kind = plan_.pools[buffer.pool].kind;
       if (kind == PoolKind::kArena || kind == PoolKind::kWindow) {
-        Error(Kind::kSafety, op.span,
-              title + " lies in " + (kind == PoolKind::kArena ? "an arena" : "a window") +
-                  ", where no initial value stays");
+        diagnostics_.Error(Kind::kSafety, op.span,
+                           title + " lies in " +
+                               (kind == PoolKind::kArena ? "an arena" : "a window") +
+                               ", where no initial value stays");
       }
       const bool random = op.kind == InitKind::kNormal || op.kind == InitKind::kUniform;
       if (random && !tensor::IsFloat(buffer.dtype)) {
-        Error(Kind::kConsistency, op.span,
-              title + " of integers cannot take random reals as initial values");
+        diagnostics_.Error(Kind::kConsistency, op.span,
+                           title + " of integers cannot take random reals as initial values");
       }
       if (!std::isfinite(op.a) || !std::isfinite(op.b) ||
           (op.kind == InitKind::kNormal && op.b < 0) ||
           (op.kind == InitKind::kUniform && op.b < op.a)) {
-        Error(Kind::kConsistency, op.span,
-              "the initial distribution of " + title + " has impossible parameters");
+        diagnostics_.Error(Kind::kConsistency, op.span,
+                           "the initial distribution of " + title + " has impossible parameters");
       }
     }
   }
 
  private:
-  Diagnostic& Error(Kind kind, Span span, const std::string& message) {
-    return diagnostics_.Error(kind, span, message);
-  }
-
   const Plan& plan_;
   Diagnostics& diagnostics_;
 };

@@ -23,7 +23,6 @@ bool IsPlanName(const std::string& text) {
 }
 namespace {
 
-using support::Diagnostic;
 using support::Diagnostics;
 using support::Kind;
 using support::Span;
@@ -38,19 +37,20 @@ class PlanNames {
     for (const T& thing : things) {
       const std::string title = std::string(what) + " '" + thing.name + "'";
       if (!IsPlanName(thing.name)) {
-        Error(Kind::kConsistency, thing.span,
-              title + ": a name is letters, digits and underscores");
+        diagnostics_.Error(Kind::kConsistency, thing.span,
+                           title + ": a name is letters, digits and underscores");
       }
       auto [it, added] = seen.emplace(thing.name, thing.span);
       if (added) continue;
-      Error(Kind::kConsistency, thing.span, title + " is declared twice")
+      diagnostics_.Error(Kind::kConsistency, thing.span, title + " is declared twice")
           .With({it->second, "'" + thing.name + "' is declared here"});
     }
   }
 
   void CheckNames() {
     if (!IsPlanName(plan_.name)) {
-      Error(Kind::kConsistency, {}, "the plan's name '" + plan_.name + "' is not a name");
+      diagnostics_.Error(Kind::kConsistency, {},
+                         "the plan's name '" + plan_.name + "' is not a name");
     }
     CheckNamesOf("pool", plan_.pools);
     CheckNamesOf("buffer", plan_.buffers);
@@ -63,30 +63,32 @@ class PlanNames {
     CheckNamesOf("phase", plan_.phases);
     CheckNamesOf("control unit", plan_.control);
     if (plan_.sequences.size() >= size_t{1} << kSequenceBits) {
-      Error(Kind::kResourceBound, {}, "more sequences than a descriptor can name");
+      diagnostics_.Error(Kind::kResourceBound, {}, "more sequences than a descriptor can name");
     }
     if (plan_.streams.size() > kMaxStreams) {
-      Error(Kind::kResourceBound, {}, "more than " + std::to_string(kMaxStreams) + " streams");
+      diagnostics_.Error(Kind::kResourceBound, {},
+                         "more than " + std::to_string(kMaxStreams) + " streams");
     }
     for (const DataSource& source : plan_.sources) {
       if (source.fields.size() <= kMaxFields) continue;
-      Error(Kind::kResourceBound, source.span,
-            "data source '" + source.name + "' has more than " + std::to_string(kMaxFields) +
-                " fields");
+      diagnostics_.Error(Kind::kResourceBound, source.span,
+                         "data source '" + source.name + "' has more than " +
+                             std::to_string(kMaxFields) + " fields");
     }
     for (const Token& token : plan_.tokens) {
       if (token.initial <= kMaxTokenCount) continue;
-      Error(Kind::kResourceBound, token.span,
-            "token '" + token.name + "' begins with more than " + std::to_string(kMaxTokenCount));
+      diagnostics_.Error(
+          Kind::kResourceBound, token.span,
+          "token '" + token.name + "' begins with more than " + std::to_string(kMaxTokenCount));
     }
   }
 
   template <class T>
   bool CheckId(std::string_view what, uint64_t id, const std::vector<T>& things, Span span) {
     if (id < things.size()) return true;
-    Error(Kind::kSafety, span,
-          std::string(what) + " " + std::to_string(id) + " does not exist; there are " +
-              std::to_string(things.size()));
+    diagnostics_.Error(Kind::kSafety, span,
+                       std::string(what) + " " + std::to_string(id) +
+                           " does not exist; there are " + std::to_string(things.size()));
     return false;
   }
 
@@ -131,7 +133,7 @@ class PlanNames {
         break;
       case CommandKind::kCopy:
         if (command.args.size() != 2) {
-          Error(Kind::kSafety, command.span, "a copy takes two buffers");
+          diagnostics_.Error(Kind::kSafety, command.span, "a copy takes two buffers");
         }
         break;
       case CommandKind::kReport:
@@ -143,10 +145,6 @@ class PlanNames {
   }
 
  private:
-  Diagnostic& Error(Kind kind, Span span, const std::string& message) {
-    return diagnostics_.Error(kind, span, message);
-  }
-
   const Plan& plan_;
   Diagnostics& diagnostics_;
 };

@@ -133,6 +133,23 @@ void ForEachStrided(const Shape& shape, const std::vector<int64_t>& strides, int
   }
 }
 
+// A product of matrices, batch by batch, in the order of its sums: `add(to, left, right, n)` for
+// each element of the left factor, whose products with the n elements from `right` on are added to
+// those from `to` on. All are offsets of elements.
+template <typename Add>
+void ForEachRowOfProducts(const Shape& left, const Shape& result, Add&& add) {
+  const size_t rank = result.size();
+  const int64_t m = result[rank - 2];
+  const int64_t n = result[rank - 1];
+  const int64_t k = left[rank - 1];
+  const int64_t batch = NumElements(Shape(result.begin(), result.end() - 2));
+  for (int64_t row = 0; row < batch * m; ++row) {
+    for (int64_t inner = 0; inner < k; ++inner) {
+      add(row * n, row * k + inner, ((row / m) * k + inner) * n, n);
+    }
+  }
+}
+
 class Interpreter {
  public:
   Interpreter(const Graph& graph, Precision precision)
@@ -439,21 +456,14 @@ Array Interpreter::ReduceOp(const Node& node) {
 Array Interpreter::Matmul(const Node& node) {
   const Array& a = In(node, 0);
   const Array& b = In(node, 1);
-  const size_t rank = node.shape.size();
-  const int64_t m = node.shape[rank - 2];
-  const int64_t n = node.shape[rank - 1];
-  const int64_t k = a.shape[rank - 1];
-  const int64_t batch = NumElements(Shape(node.shape.begin(), node.shape.end() - 2));
   Array out = Array::Zeros(node.dtype, node.shape);
-  for (int64_t row = 0; row < batch * m; ++row) {
-    double* to = out.floats.data() + row * n;
-    const double* left = a.floats.data() + row * k;
-    const double* right = b.floats.data() + (row / m) * k * n;
-    for (int64_t inner = 0; inner < k; ++inner, right += n) {
-      const double factor = left[inner];
-      for (int64_t column = 0; column < n; ++column) to[column] += factor * right[column];
-    }
-  }
+  ForEachRowOfProducts(a.shape, node.shape,
+                       [&](int64_t to, int64_t left, int64_t right, int64_t n) {
+                         const double factor = a.floats[left];
+                         for (int64_t column = 0; column < n; ++column) {
+                           out.floats[to + column] += factor * b.floats[right + column];
+                         }
+                       });
   RoundAll(out);
   return out;
 }
@@ -471,22 +481,15 @@ Array Interpreter::Bf16Pairs(const Node& node) {
 Array Interpreter::Bf16Matmul(const Node& node) {
   const Array& a = In(node, 0);
   const Array& b = In(node, 1);
-  const size_t rank = node.shape.size();
-  const int64_t m = node.shape[rank - 2];
-  const int64_t n = node.shape[rank - 1];
-  const int64_t k = a.shape[rank - 1];
-  const int64_t batch = NumElements(Shape(node.shape.begin(), node.shape.end() - 2));
   Array out = Array::Zeros(node.dtype, node.shape);
-  for (int64_t row = 0; row < batch * m; ++row) {
-    const int64_t* left = a.ints.data() + row * k;
-    const int64_t* right = b.ints.data() + (row / m) * k * n;
-    for (int64_t inner = 0; inner < k; ++inner, right += n) {
-      for (int64_t column = 0; column < n; ++column) {
-        out.floats[static_cast<size_t>(row * n + column)] +=
-            Bf16Product(static_cast<uint32_t>(left[inner]), static_cast<uint32_t>(right[column]));
-      }
-    }
-  }
+  ForEachRowOfProducts(a.shape, node.shape,
+                       [&](int64_t to, int64_t left, int64_t right, int64_t n) {
+                         const auto pair = static_cast<uint32_t>(a.ints[left]);
+                         for (int64_t column = 0; column < n; ++column) {
+                           out.floats[to + column] +=
+                               Bf16Product(pair, static_cast<uint32_t>(b.ints[right + column]));
+                         }
+                       });
   RoundAll(out);
   return out;
 }
