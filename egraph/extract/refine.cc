@@ -323,6 +323,48 @@ void Refiner::Improve(uint64_t max_work, bool again) {
   journal_.clear();
 }
 
+bool Refiner::TryWithChild(uint32_t c, uint32_t n) {
+  const double before = total_;
+  for (ClassRef child : view_.NodeChildren(ENodeRef{n})) {
+    const uint32_t first = view_.FirstNode(child).index;
+    const uint32_t count = view_.NodeCountOf(child);
+    // What the swap reaches anew it has settled already.
+    if (count == 1 || uses_[child.index] == 0 || fixed_[child.index]) continue;
+    for (uint32_t m = first; m < first + count; ++m) {
+      if (!possible_[m] || m == choice_[child.index]) continue;
+      const size_t mark = journal_.size();
+      reached_new_.clear();
+      Swap(c, n);
+      Swap(child.index, m);
+      if (!Less(total_, before)) Settle(0);
+      if (Less(total_, before)) return true;
+      Undo(mark);
+    }
+  }
+  return false;
+}
+
+void Refiner::Descend(uint64_t max_work) {
+  const uint64_t limit = work_ + max_work;
+  for (bool improved = true; improved && work_ <= limit;) {
+    while (SwapRound(limit)) {
+    }
+    improved = false;
+    for (uint32_t c : choosable_) {
+      const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+      for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
+        if (uses_[c] == 0 || fixed_[c] || work_ > limit) break;
+        if (n != choice_[c] && possible_[n]) improved |= TryWithChild(c, n);
+      }
+    }
+    for (uint32_t k : shared_) {
+      if (work_ > limit) break;
+      improved |= TryClose(k);
+    }
+  }
+  journal_.clear();
+}
+
 bool Refiner::Fix(ENodeRef n, uint64_t max_work, bool thorough) {
   if (!possible_[n.index]) return false;
   const uint32_t c = view_.NodeClass(n).index;

@@ -44,6 +44,11 @@ class Refiner {
   // Without `again`, which takes most of the work and brings least, by the other moves.
   void Improve(uint64_t max_work, bool again = true);
 
+  // The same by what can be told at one place: another e-node for a class, alone or with another one
+  // for what it uses directly, and a class that all its users do without. Until nothing does, at
+  // most for `max_work` steps.
+  void Descend(uint64_t max_work);
+
   // Takes the e-node for its class, from now on fixed and wanted even where nothing else uses it;
   // then improves what is around. False when the e-node has no finite cost. Without `thorough`, by
   // swaps alone.
@@ -79,6 +84,9 @@ class Refiner {
   bool MayBeJoined(uint32_t k) const;
   bool TryOpen(uint32_t k);
   bool TryClose(uint32_t k);
+  // The e-node for c, and in the same move another one for a class in use that it uses: as a
+  // producer that moves into the kernel of one of its users and is stored from there.
+  bool TryWithChild(uint32_t c, uint32_t n);
   bool UsesClass(uint32_t n, uint32_t k) const;
 
   static constexpr uint32_t kNone = 0xffffffffu;

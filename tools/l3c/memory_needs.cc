@@ -7,15 +7,12 @@
 #include "tools/l3c/progress.h"
 
 namespace l3c::tools {
-namespace {
 
 double BytesOf(const l0::Plan& plan) {
   double bytes = 0;  // a plan written by hand may pass what 64 bits hold
   for (const l0::Pool& pool : plan.pools) bytes += static_cast<double>(pool.size);
   return bytes;
 }
-
-}  // namespace
 
 std::string DescribeMemory(const l0::Plan& plan) {
   std::string text =

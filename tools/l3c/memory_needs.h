@@ -7,6 +7,9 @@
 
 namespace l3c::tools {
 
+// Of all its pools.
+double BytesOf(const l0::Plan& plan);
+
 // "the plan takes 12,345 bytes of memory: state 10,000, …; the machine has 8,123,456,789 available"
 std::string DescribeMemory(const l0::Plan& plan);
 

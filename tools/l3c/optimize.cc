@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
 
 #include "layers/search/decision.h"
@@ -6,6 +8,7 @@
 #include "tools/l3c/compile.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/json_lines.h"
+#include "tools/l3c/memory_needs.h"
 #include "tools/l3c/plan_figures.h"
 #include "tools/l3c/tuning.h"
 
@@ -34,6 +37,10 @@ void PrintJson(const Compilation& compilation, const Options& options,
                    {"kernels", figures.kernels},
                    {"bytes_moved", figures.bytes_moved},
                    {"multiply_adds", figures.multiply_adds}});
+  }
+  if (unlowered.empty()) {
+    PrintJsonLine({{"event", "memory"},
+                   {"bytes", static_cast<int64_t>(std::min(BytesOf(compilation.plan()), 9e18))}});
   }
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {

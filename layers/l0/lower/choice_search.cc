@@ -27,21 +27,32 @@ uint64_t ImproveWork(const egraph::Extractor& extractor) {
 }  // namespace
 
 ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<ClassRef> roots,
-                           bool joint, uint64_t max_work)
-    : extractor_(extractor), max_work_(max_work), roots_(std::move(roots)) {
-  egraph::ExtractOptions bottom_up;
-  bottom_up.max_work = 0;
-  best_ = extractor.GreedyDag(roots_, bottom_up);
-  work_ += best_.work;
-  if (!best_.feasible || !joint) return;
-  refiner_ = std::make_unique<egraph::Refiner>(extractor);
-  if (!refiner_->acyclic()) {
-    // Not the graph that the rules of this folder make; the general search knows about cycles.
-    refiner_.reset();
-    best_ = extractor.GreedyDag(roots_);
-    work_ += best_.work;
+                           search::Mode mode, std::vector<uint8_t> ranks, uint64_t max_work)
+    : extractor_(extractor),
+      mode_(mode),
+      ranks_(std::move(ranks)),
+      max_work_(max_work),
+      roots_(std::move(roots)) {
+  if (mode != search::Mode::kOff) {
+    refiner_ = std::make_unique<egraph::Refiner>(extractor);
+    // Else not the graph that the rules of this folder make; the general search knows about cycles.
+    if (!refiner_->acyclic()) refiner_.reset();
+  }
+  if (refiner_ && mode == search::Mode::kGreedy) {
+    for (ClassRef root : roots_) {
+      if (!HasAny(root)) return;
+    }
+    StartLocally();
+    saved_ = refiner_->Save();
+    best_ = refiner_->Result(roots_);
     return;
   }
+  egraph::ExtractOptions bottom_up;
+  bottom_up.max_work = 0;
+  const bool general = mode == search::Mode::kEGraph && !refiner_;
+  best_ = extractor.GreedyDag(roots_, general ? egraph::ExtractOptions() : bottom_up);
+  work_ += best_.work;
+  if (!best_.feasible || !refiner_) return;
   std::vector<ClassRef> all;
   for (uint32_t c = 0; c < extractor.view().class_count(); ++c) all.push_back(ClassRef{c});
   const egraph::Extraction base = extractor.Tree(all);
@@ -49,6 +60,33 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
   refiner_->Improve(Within(ImproveWork(extractor)));
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
+}
+
+bool ChoiceSearch::HasAny(ClassRef c) const {
+  const uint32_t first = extractor_.view().FirstNode(c).index;
+  for (uint32_t n = first; n < first + extractor_.view().NodeCountOf(c); ++n) {
+    if (refiner_->Possible(egraph::ENodeRef{n})) return true;
+  }
+  return false;
+}
+
+void ChoiceSearch::StartLocally() {
+  const egraph::EGraphView& view = extractor_.view();
+  egraph::Extraction start;
+  start.roots = roots_;
+  start.choice.assign(view.class_count(), egraph::ENodeRef{});
+  const auto price = [&](egraph::ENodeRef n) { return extractor_.NodeObjective(n); };
+  for (uint32_t n = 0; n < view.node_count(); ++n) {
+    const egraph::ENodeRef node{n};
+    if (!refiner_->Possible(node)) continue;
+    egraph::ENodeRef& taken = start.choice[view.NodeClass(node).index];
+    if (!taken.valid() || ranks_[n] < ranks_[taken.index] ||
+        (ranks_[n] == ranks_[taken.index] && price(node) < price(taken))) {
+      taken = node;
+    }
+  }
+  refiner_->Start(start, start.choice);
+  refiner_->Descend(Within(ImproveWork(extractor_)));
 }
 
 std::optional<egraph::Extraction> ChoiceSearch::With(const std::vector<Choice>& choices) {
@@ -80,7 +118,11 @@ bool ChoiceSearch::Require(const std::vector<Choice>& choices) {
     required_.push_back(choice);
   }
   if (refiner_) {
-    refiner_->Improve(Within(kForcedWork));
+    if (joint()) {
+      refiner_->Improve(Within(kForcedWork));
+    } else {
+      refiner_->Descend(Within(kForcedWork));
+    }
     saved_ = refiner_->Save();
     found = refiner_->Result(roots_);
   }
@@ -89,7 +131,7 @@ bool ChoiceSearch::Require(const std::vector<Choice>& choices) {
 }
 
 void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
-  if (!refiner_ || spent()) return;
+  if (!joint() || spent()) return;
   egraph::Extraction start = best_;
   std::vector<egraph::ENodeRef> base;
   for (const uint32_t n : saved_.choice) base.push_back(egraph::ENodeRef{n});
@@ -112,7 +154,7 @@ void ChoiceSearch::TryTogether(const std::vector<Choice>& choices) {
 }
 
 void ChoiceSearch::TryFixed(const std::vector<Choice>& choices) {
-  if (!refiner_ || choices.empty() || spent()) return;
+  if (!joint() || choices.empty() || spent()) return;
   // An attempt takes no more than half of what is left, so that it is not what ends the search.
   const uint64_t end = work() + (max_work_ - std::min(max_work_, work())) / 2;
   const auto within = [&](uint64_t wanted) {
@@ -133,6 +175,15 @@ void ChoiceSearch::TryFixed(const std::vector<Choice>& choices) {
   refiner_->Start(start, base);
   refiner_->Improve(within(ImproveWork(extractor_)));
   if (!(refiner_->total() < saved_.total)) return;
+  saved_ = refiner_->Save();
+  best_ = refiner_->Result(roots_);
+}
+
+void ChoiceSearch::TryLocal() {
+  if (!joint() || spent()) return;
+  StartLocally();
+  if (!(refiner_->total() < saved_.total)) return;
+  refiner_->Improve(Within(ImproveWork(extractor_) / kShareOfAPromise));
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
 }

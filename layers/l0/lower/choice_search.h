@@ -9,6 +9,7 @@
 
 #include "egraph/extract/extract.h"
 #include "egraph/extract/refine.h"
+#include "layers/search/lowering.h"
 
 namespace l3c::l0::lower {
 
@@ -16,10 +17,14 @@ class ChoiceSearch {
  public:
   using Choice = std::pair<egraph::ClassRef, egraph::ENodeRef>;
 
-  // `joint` false: each class takes what is best for itself, bottom-up (greedy, and where there is
-  // nothing to choose). `extractor` must outlive the search.
-  ChoiceSearch(const egraph::Extractor& extractor, std::vector<egraph::ClassRef> roots, bool joint,
-               uint64_t max_work);
+  // kOff: each class takes what is best for itself, bottom-up; there is next to nothing to choose.
+  // kGreedy: from the choice of the least `ranks` (by e-node; unfused.h), one place after the other
+  // takes what makes the whole cheaper, until no place can.
+  // kEGraph: several places at once, from the bottom-up choice; never dearer than kGreedy as long as
+  // there is work left.
+  // `extractor` must outlive the search.
+  ChoiceSearch(const egraph::Extractor& extractor, std::vector<egraph::ClassRef> roots,
+               search::Mode mode, std::vector<uint8_t> ranks, uint64_t max_work);
 
   bool feasible() const { return best_.feasible; }
   const egraph::Extraction& Best() const { return best_; }
@@ -33,6 +38,9 @@ class ChoiceSearch {
   void TryTogether(const std::vector<Choice>& choices);
   // The same, but what depends on the choices is settled around them one after the other first.
   void TryFixed(const std::vector<Choice>& choices);
+  // Improves what the local search of kGreedy ends with, and keeps it where it is better than
+  // Best(). Nothing happens where there is no joint search.
+  void TryLocal();
   // From now on these e-nodes are taken, in Best() and in whatever With() finds.
   // False where they cannot be; nothing is changed then.
   bool Require(const std::vector<Choice>& choices);
@@ -43,11 +51,18 @@ class ChoiceSearch {
   // What a search may take that would like so much.
   uint64_t Within(uint64_t wanted) const;
 
+  bool joint() const { return refiner_ && mode_ == search::Mode::kEGraph; }
+  bool HasAny(egraph::ClassRef c) const;  // an e-node of finite cost
+  // Brings the refiner to the end of the local search.
+  void StartLocally();
+
   const egraph::Extractor& extractor_;
+  const search::Mode mode_;
+  const std::vector<uint8_t> ranks_;
   const uint64_t max_work_;
   std::vector<egraph::ClassRef> roots_;
   std::vector<Choice> required_;
-  std::unique_ptr<egraph::Refiner> refiner_;  // of a joint search
+  std::unique_ptr<egraph::Refiner> refiner_;  // not of kOff
   egraph::Refiner::Saved saved_;
   egraph::Extraction best_;
   uint64_t work_ = 0;

@@ -23,6 +23,7 @@
 #include "layers/l0/lower/span.h"
 #include "layers/l0/lower/store_facts.h"
 #include "layers/l0/lower/term_costs.h"
+#include "layers/l0/lower/unfused.h"
 #include "layers/l0/lower/wait_for_walk.h"
 #include "layers/search/saturation.h"
 #include "rewrites/rewrites.h"
@@ -344,8 +345,8 @@ class Chooser {
               chooser.forms_->all(), chooser.costs_,
               [&chooser](int64_t d) { return chooser.numbers_->At(d); }, Excluded(forms, extents)),
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
-          // Bottom-up, each class for itself: where greedy ends, and where the joint search starts.
-          search(extractor, roots, chooser.options_.mode == search::Mode::kEGraph,
+          search(extractor, roots, chooser.options_.mode,
+                 UnfusedRanks(view, chooser.result_.candidates, *chooser.numbers_),
                  chooser.WorkOfSearch()) {
       for (const ValueForm& form : forms) {
         if (extents.contains(form.name) || !search.feasible()) continue;
@@ -353,6 +354,7 @@ class Chooser {
         search.TryTogether(NodesOf(extractor, form.others));
       }
       if (search.feasible()) search.TryFixed(WaitForWalk(chooser.result_.candidates, view));
+      if (search.feasible()) search.TryLocal();
       FitBlocks(view, chooser.step_, chooser.result_.table, chooser.result_.candidates, search);
     }
 
@@ -421,7 +423,7 @@ class Chooser {
         result_.table, graph_, [this](ValueId v, uint32_t d) { return numbers_->Number(v, d); });
     std::map<std::string, std::string> extents;  // forced, by form
     const DefinitionAt definition_at = [this](int64_t d) { return numbers_->At(d); };
-    const Explainer explainer(graph_, view, result_.table, result_.candidates, forms_->all(),
+    const Explainer explainer(graph_, view, step_, result_.table, result_.candidates, forms_->all(),
                               definition_at, options_.prefix);
     std::vector<ClassRef> roots;
     if (!FindRoots(view, roots)) return std::nullopt;

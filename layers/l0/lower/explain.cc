@@ -40,7 +40,7 @@ std::string KernelId(const ValueTable& table, const Candidate& kernel) {
   return text;
 }
 
-Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view,
+Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const Step& step,
                      const ValueTable& table, const CandidateSet& candidates,
                      const std::vector<DotForm>& forms, DefinitionAt definition_at,
                      std::string prefix)
@@ -52,10 +52,12 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
       definition_at_(std::move(definition_at)),
       prefix_(std::move(prefix)) {
   names_.resize(view.class_count());
-  auto name = [&](egraph::Value value, std::string text) {
+  times_.resize(view.class_count(), 1);
+  auto name = [&](egraph::Value value, std::string text, ValueId of) {
     const ClassRef c = view.ClassOf(value);
     if (!c.valid()) return;
     names_[c.index] = prefix_ + "/" + text;
+    times_[c.index] = TimesOf(step, table.values[of]);
     by_name_.emplace(names_[c.index], c);
   };
   graph.ForEachRow(graph.FindFunction("InMem"), [&](const egraph::Row& row) {
@@ -63,7 +65,7 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
     const int64_t q = graph.AsI64(row.arg(1));
     const bool last = q + 1 >= static_cast<int64_t>(candidates.storers[v].size());
     name(graph.Find(row.output()),
-         table.values[v].name + ".memory" + (last ? "" : "@" + std::to_string(q)));
+         table.values[v].name + ".memory" + (last ? "" : "@" + std::to_string(q)), v);
   });
   std::vector<std::pair<uint32_t, uint32_t>> owner;
   for (uint32_t k = 0; k < candidates.kernels.size(); ++k) {
@@ -75,11 +77,12 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
     const Candidate& kernel = candidates.kernels[k];
     std::string text = KernelId(table, kernel) + "." + table.values[v].name;
     if (c != 0) text += "@" + table.values[kernel.contexts[c].reduction].name;
-    name(graph.Find(row.output()), text);
+    name(graph.Find(row.output()), text, kernel.roots.front());
   });
   graph.ForEachRow(graph.FindFunction("Updated"), [&](const egraph::Row& row) {
     const UpdateGroup& group = candidates.groups[static_cast<size_t>(graph.AsI64(row.arg(0)))];
-    name(graph.Find(row.output()), table.values[group.members.front().new_value].name + ".update");
+    const ValueId v = group.members.front().new_value;
+    name(graph.Find(row.output()), table.values[v].name + ".update", v);
   });
 }
 
@@ -224,6 +227,12 @@ void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
       if (id == egraph::kInitial || id == egraph::kCongruence) continue;
       const egraph::Rule& rule = graph_.rule(id);
       decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
+    }
+    if (times_[c.index] > 1) {
+      decision.pruned.push_back(
+          {"the same choice in other copies of a repeated block",
+           "they take this one's, and --force of it holds for all; of one alone, --force its own id",
+           static_cast<uint64_t>(times_[c.index]) - 1});
     }
     if (losers) {
       const ENodeRef first = view_.FirstNode(c);

@@ -35,8 +35,8 @@ std::string KernelId(const ValueTable& table, const Candidate& kernel);
 
 class Explainer {
  public:
-  Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const ValueTable& table,
-            const CandidateSet& candidates, const std::vector<DotForm>& forms,
+  Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const Step& step,
+            const ValueTable& table, const CandidateSet& candidates, const std::vector<DotForm>& forms,
             DefinitionAt definition_at, std::string prefix);
 
   // What an id and a label force. Nothing with an empty `reason`: the id is not of this graph.
@@ -76,6 +76,7 @@ class Explainer {
   DefinitionAt definition_at_;
   std::string prefix_;
   std::vector<std::string> names_;  // by class: its id, "" where there is no choice to name
+  std::vector<double> times_;       // by class: how many places of the step it is the choice of
   std::map<std::string, egraph::ClassRef> by_name_;
 };
 

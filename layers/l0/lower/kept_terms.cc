@@ -57,7 +57,7 @@ KeptTerms::KeptTerms(const LaunchGraph& graph, const std::vector<RuleSource>& ru
     }
   }
   for (const LaunchGraph::Value& value : graph.values) makers_.push_back(value.maker);
-  Assert(graph);
+  Assert(graph, budget.max_nodes);
   report_ = egraph::RunRuleset(egraph_, ruleset, budget);
   if (report_.stop == egraph::StopReason::kFailed) {
     error_ = *egraph_.failure();
@@ -71,35 +71,87 @@ KeptTerms::KeptTerms(const LaunchGraph& graph, const std::vector<RuleSource>& ru
 
 KeptTerms::~KeptTerms() = default;
 
-void KeptTerms::Assert(const LaunchGraph& graph) {
+namespace {
+
+// How many launches apart the segments are before which others may run again: as few as the rows
+// of the e-graph have room for. `last`: by value, the last segment that has to do with it.
+int32_t StrideWithin(const LaunchGraph& graph, const std::vector<int32_t>& last,
+                     uint64_t max_rows) {
+  // Of a value in a segment: the fact, the name and the term that it is saved.
+  constexpr uint64_t kSaved = 3;
+  // Of a launch that may run again: the facts, the names and the terms, and those of its operands
+  // and results.
+  constexpr uint64_t kAgain = 6;
+  constexpr uint64_t kOperand = 2;
+  int32_t stride = std::max(1, (graph.end() + KeptTerms::kMostSegments - 1) /
+                                   KeptTerms::kMostSegments);
+  while (stride < graph.end()) {
+    uint64_t rows = 0;
+    for (int32_t op = 0; op < graph.turn; ++op) {
+      const LaunchGraph::Op& launch = graph.ops[op];
+      const auto segments = [&](int32_t until) {
+        return static_cast<uint64_t>(std::max(0, until / stride - op / stride));
+      };
+      int32_t needed = -1;
+      for (int32_t v : launch.writes) {
+        rows += kSaved * (1 + segments(last[v]));
+        needed = std::max(needed, last[v]);
+      }
+      rows += segments(std::min(needed, launch.until)) *
+              (kAgain + kOperand * launch.reads.size() + launch.writes.size());
+    }
+    for (const LaunchGraph::Op& launch : graph.ops) rows += kSaved * launch.reads.size();
+    if (rows <= max_rows) break;
+    stride *= 2;
+  }
+  return stride;
+}
+
+}  // namespace
+
+void KeptTerms::Assert(const LaunchGraph& graph, uint64_t max_rows) {
   const auto fact = [&](const char* relation, std::initializer_list<int64_t> args) {
     std::vector<egraph::Value> values;
     for (int64_t a : args) values.push_back(egraph_.I64(a));
     egraph_.Insert(egraph_.FindFunction(relation), values);
   };
-  const int32_t stride = (graph.end() + kMostSegments - 1) / kMostSegments;
   // The last segment that can have to do with a value: one that reads it, or what is made of it.
   std::vector<int32_t> last(graph.values.size(), -1);
+  std::vector<std::vector<int32_t>> readers(graph.values.size());
   for (int32_t op = graph.end(); op-- > 0;) {
     int32_t reader = op;
     if (op < graph.turn) {
       for (int32_t v : graph.ops[op].writes) reader = std::max(reader, last[v]);
     }
-    for (int32_t v : graph.ops[op].reads) last[v] = std::max(last[v], reader);
+    for (int32_t v : graph.ops[op].reads) {
+      last[v] = std::max(last[v], reader);
+      readers[v].push_back(op);
+    }
   }
+  const int32_t stride = StrideWithin(graph, last, max_rows);
   for (int32_t op = 0; op < graph.turn; ++op) {
     const LaunchGraph::Op& launch = graph.ops[op];
+    const int32_t first = (op / stride + 1) * stride;
     int32_t needed = -1;
     for (int32_t v : launch.writes) needed = std::max(needed, last[v]);
     for (int32_t v : launch.writes) {
       fact("makes", {op, v});
       fact("made", {v, op});
-      for (int32_t s = op + 1; s <= last[v]; ++s) fact("lasts", {v, s, s - 1});
+      // Between two segments in which it is read or could be made again nothing happens to it.
+      std::vector<int32_t> segments(readers[v].rbegin(), readers[v].rend());
+      for (int32_t s = first; s <= last[v]; s += stride) segments.push_back(s);
+      std::sort(segments.begin(), segments.end());
+      segments.erase(std::unique(segments.begin(), segments.end()), segments.end());
+      int32_t before = op;
+      for (int32_t s : segments) {
+        fact("lasts", {v, s, before});
+        before = s;
+      }
     }
     for (size_t i = 0; i < launch.reads.size(); ++i) {
       fact("reads-operand", {op, static_cast<int64_t>(i), launch.reads[i]});
     }
-    for (int32_t s = (op / stride + 1) * stride; s <= needed; s += stride) {
+    for (int32_t s = first; s <= needed; s += stride) {
       if (graph.MayRepeat(op, s)) {
         fact("repeatable", {op, s, static_cast<int64_t>(launch.reads.size())});
       }

@@ -28,8 +28,8 @@ struct KeptRead {
 
 class KeptTerms {
  public:
-  // Before so many launches at most may others run again; of more, each is the first of a stretch
-  // of equal length.
+  // Before so many launches at most may others run again, and before fewer where the budget has no
+  // room for the terms; of more, each is the first of a stretch of equal length.
   static constexpr int32_t kMostSegments = 256;
 
   // `rules`: the text that declares the terms, then others of the ruleset `checkpoint`.
@@ -54,7 +54,7 @@ class KeptTerms {
 
  private:
   class Seconds;
-  void Assert(const LaunchGraph& graph);
+  void Assert(const LaunchGraph& graph, uint64_t max_rows);
   void Find(const LaunchGraph& graph);
 
   egraph::EGraph egraph_;

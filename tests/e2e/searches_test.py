@@ -1,0 +1,54 @@
+"""The three searches over the workloads of the benchmarks, at small extents: what each decides by its own costs."""
+
+import re
+import sys
+import unittest
+
+from harness import ROOT, L3cTest
+
+sys.path.insert(0, str(ROOT / "bench/peer_scripts"))
+
+import workloads  # noqa: E402
+
+# The extents of each workload, and what stands in their place.
+SMALLER = {
+    "mlp_small_adam": {784: 784, 256: 48, 128: 16},
+    "mlp_small_sgd": {784: 784, 256: 48, 128: 16},
+    "mlp_1024": {784: 784, 1024: 96, 512: 48},
+    "cnn": {32: 4, 64: 8, 3136: 392, 128: 16},
+    "gpt_small": {128: 32, 512: 128, 64: 16, 16: 4},
+    "gpt": {384: 48, 1536: 192, 256: 32, 8: 2},
+    "gpt2_block": {768: 96, 3072: 384, 256: 32},
+    "wide_4096": {4096: 512},
+    "layer_norm": {512: 64, 768: 96},
+    "softmax": {512: 64},
+    "cross_entropy": {256: 64, 1024: 128},
+}
+
+
+def smaller(name):
+    extents = SMALLER[name]
+    text = (workloads.FOLDER / f"{name}.l2").read_text()
+    return re.sub(r"\b\d+\b", lambda m: str(extents.get(int(m[0]), int(m[0]))), text)
+
+
+class Searches(L3cTest):
+    def figures(self, file, search, *options):
+        events = self.l3c("optimize", file, "--synthetic", "--no-cache", "--json", "--brief", "--search", search,
+                          *options).events()
+        plan = next(e for e in events if e["event"] == "plan" and e["split"] == "train")
+        return plan | {"predicted": next(e["step_time"] for e in events if e["event"] == "cost")}
+
+    def test_what_looks_at_more_is_never_dearer(self):
+        for name in workloads.WORKLOADS:
+            file = self.write(f"{name}.l2", smaller(name))
+            off, greedy, egraph = (self.figures(file, mode) for mode in ("off", "greedy", "egraph"))
+            with self.subTest(name):
+                self.assertLessEqual(egraph["predicted"], greedy["predicted"])
+                self.assertLessEqual(greedy["predicted"], off["predicted"])
+                # A product that several kernels need is computed once.
+                self.assertLessEqual(greedy["multiply_adds"], 1.1 * off["multiply_adds"])
+
+
+if __name__ == "__main__":
+    unittest.main()
