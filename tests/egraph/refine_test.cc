@@ -128,6 +128,41 @@ TEST(Refine, NeverWorseThanItsStartAndOftenTheOptimum) {
   EXPECT_GE(optimal, 57);
 }
 
+TEST(Refine, LocalMovesEndWhereNoSwapHelps) {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    RandomGraph random(seed, 12);
+    const EGraphView view(random.graph);
+    const ArgumentCosts costs;
+    const Extractor extractor(view, costs, Objective::Single(0));
+    const std::vector<ClassRef> roots = {view.ClassOf(random.classes[0])};
+    Refiner refiner(extractor);
+    // From the first e-node of each class.
+    Extraction start;
+    start.roots = roots;
+    for (uint32_t c = 0; c < view.class_count(); ++c) {
+      start.choice.push_back(view.FirstNode(ClassRef{c}));
+    }
+    refiner.Start(start, start.choice);
+    const double before = refiner.total();
+    refiner.Descend(1'000'000);
+    const Extraction found = refiner.Result(roots);
+    EXPECT_LE(found.dag_cost, before);
+    EXPECT_DOUBLE_EQ(found.dag_cost, Recount(extractor, found));
+    EXPECT_GE(found.dag_cost, BruteForce(view, extractor, roots[0]));
+    const Refiner::Saved saved = refiner.Save();
+    for (ClassRef c : found.order) {
+      for (uint32_t i = 0; i < view.NodeCountOf(c); ++i) {
+        Extraction other = found;
+        other.choice[c.index] = ENodeRef{view.FirstNode(c).index + i};
+        std::vector<ENodeRef> base;
+        for (const uint32_t n : saved.choice) base.push_back(ENodeRef{n});
+        refiner.Start(other, base);
+        EXPECT_GE(refiner.total(), found.dag_cost - 1e-9);
+      }
+    }
+  }
+}
+
 TEST(Refine, WhatIsFixedStays) {
   for (uint32_t seed = 1; seed <= 40; ++seed) {
     RandomGraph random(seed, 12);

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <random>
+#include <vector>
 
 #include "egraph/extract/linear_solver.h"
+#include "layers/l0/lower/choose.h"
+#include "layers/l0/lower/kept_terms.h"
 #include "tests/layers/l0/lower/chain_oracle.h"
 #include "tests/layers/l0/lower/single_recompute_oracle.h"
 
@@ -110,6 +113,34 @@ TEST(RepeatSearchTest, ChainsAreWithinAPercentOfTheOptimum) {
       EXPECT_LE(static_cast<double>(once) + found->seconds,
                 1.01 * static_cast<double>(optimum[bound]))
           << layers << " layers, " << bound << " of " << all;
+    }
+  }
+}
+
+// A deep step has terms for fewer segments, not none at all.
+TEST(KeptTermsTest, TakeTheRowsThatThereAre) {
+  std::mt19937_64 engine(5);
+  LaunchGraph graph = GraphOf(RandomChain(100, engine));
+  graph.turn = FindTurn(graph);
+  const RuleSources all = EmbeddedRules();
+  const std::vector<RuleSource> rules = {all.at("kernel_terms"), all.at("checkpointing")};
+  const int64_t saved = LiveBytes(graph).Peak(Repeats(graph.ops.size()));
+  int64_t least_of_few = 0;
+  for (const uint64_t rows : {10'000, 1'000'000}) {
+    egraph::Budget budget;
+    budget.max_nodes = rows;
+    const KeptTerms terms(graph, rules, egraph::Numerics::kExact, budget);
+    EXPECT_EQ(terms.error(), "");
+    ASSERT_FALSE(terms.report().cut_short()) << rows;
+    RepeatSearch search(graph, 200'000);
+    const RepeatChoice least = search.Smallest(terms.options());
+    EXPECT_LT(least.peak, saved / 2);
+    const Repeats read = terms.Read(terms.Extract(least.repeats));
+    EXPECT_LE(ReplayedPeak(graph, read), least.peak);
+    if (rows == 10'000) {
+      least_of_few = least.peak;
+    } else {
+      EXPECT_LE(least.peak, least_of_few);
     }
   }
 }
