@@ -44,9 +44,9 @@ class Refiner {
   // Without `again`, which takes most of the work and brings least, by the other moves.
   void Improve(uint64_t max_work, bool again = true);
 
-  // The same by what can be told at one place: another e-node for a class, alone or with another one
-  // for what it uses directly, and a class that all its users do without. Until nothing does, at
-  // most for `max_work` steps.
+  // The same by what can be told at one place: another e-node for a class, alone or with another
+  // one for what it uses directly, and a class that all its users do without. Until nothing does,
+  // at most for `max_work` steps.
   void Descend(uint64_t max_work);
 
   // Takes the e-node for its class, from now on fixed and wanted even where nothing else uses it;

@@ -54,6 +54,29 @@ class Searches(L3cTest):
                 self.assertLessEqual(greedy["predicted"], off["predicted"])
                 self.assertLessEqual(greedy["multiply_adds"], 1.02 * off["multiply_adds"])
 
+    def test_nor_is_it_within_a_bound_on_memory(self):
+        file = self.write("gpt.l2", smaller("gpt"))
+        events = self.l3c("optimize", file, "--synthetic", "--no-cache", "--json", "--brief").events()
+        bound = int(0.6 * next(e["bytes"] for e in events if e["event"] == "memory"))
+        greedy, egraph = (self.figures(file, mode, "--memory", f"{bound}B") for mode in ("greedy", "egraph"))
+        self.assertLessEqual(egraph["predicted"], greedy["predicted"])
+
+    def test_a_choice_of_one_copy_of_a_block_or_of_all(self):
+        text = smaller("mlp_1024").replace("linear(96, 96), relu", ", ".join(["linear(96, 96), gelu"] * 6))
+        file = self.write("deep.l2", text)
+        command = ("optimize", file, "--synthetic", "--no-cache", "--json")
+        decisions = [e for e in self.l3c(*command).events() if e["event"] == "decision"]
+        shared = next(d for d in decisions
+                      if d["losers"] and d["losers"][0]["label"] in ("load", "compute") and "exp2" not in d["id"]
+                      and any("other copies" in p["what"] for p in d["pruned"]))
+        loser = shared["losers"][0]
+        every = self.figures(file, "egraph", "--force", f"{shared['id']}={loser['label']}")
+        self.assertAlmostEqual(every["predicted"] / loser["cost"][0]["value"], 1, places=9)
+        # The same place of the next copy, alone.
+        other = re.sub(r"(?<=[a-z]{2})\d+", lambda m: str(int(m[0]) + 1), shared["id"])
+        alone = self.l3c("lower", file, "--synthetic", "--to", "l0", "--force", f"{other}={loser['label']}")
+        self.assertIn("repeated blocks", alone.err)
+
 
 if __name__ == "__main__":
     unittest.main()

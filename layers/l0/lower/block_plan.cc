@@ -1,5 +1,6 @@
 #include "layers/l0/lower/block_plan.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -9,7 +10,8 @@
 namespace l3c::l0::lower {
 
 std::optional<PlannedStep> PlanByBlocks(const Step& step, const KernelCostModel& costs,
-                                        const RuleSources& rules, const ChooseOptions& options) {
+                                        const RuleSources& rules, const ChooseOptions& options,
+                                        std::string* alone) {
   const std::optional<RepeatedBlocks> blocks = FindRepeatedBlocks(step);
   if (!blocks) return std::nullopt;
   PlannedStep planned;
@@ -17,6 +19,16 @@ std::optional<PlannedStep> PlanByBlocks(const Step& step, const KernelCostModel&
   std::string rule_error;
   const std::optional<ChooseResult> chosen =
       ChooseKernels(blocks->step, costs, rules, options, planned.explanation, failure, rule_error);
+  const bool forced = std::any_of(
+      options.forced.begin(), options.forced.end(),
+      [&](const auto& choice) { return choice.first.starts_with(options.prefix + "/"); });
+  if (!chosen && forced && alone != nullptr) {
+    *alone = "a choice forced of '" + step.name + "' is none of the three of its " +
+             std::to_string(blocks->left_out + 3) +
+             " repeated blocks that are searched for all: the whole step is searched, which takes "
+             "longer and may end with other kernels; to force it in all copies, force it where "
+             "'--explain' shows it";
+  }
   if (!chosen) return std::nullopt;
   const StepPlan plan =
       PlanStep(blocks->step, *chosen, costs, options, planned.explanation, failure);

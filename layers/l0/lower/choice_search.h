@@ -20,9 +20,8 @@ class ChoiceSearch {
   // kOff: each class takes what is best for itself, bottom-up; there is next to nothing to choose.
   // kGreedy: from the choice of the least `ranks` (by e-node; unfused.h), one place after the other
   // takes what makes the whole cheaper, until no place can.
-  // kEGraph: several places at once, from the bottom-up choice; never dearer than kGreedy as long as
-  // there is work left.
-  // `extractor` must outlive the search.
+  // kEGraph: several places at once, from the bottom-up choice; never dearer than kGreedy as long
+  // as there is work left. `extractor` must outlive the search.
   ChoiceSearch(const egraph::Extractor& extractor, std::vector<egraph::ClassRef> roots,
                search::Mode mode, std::vector<uint8_t> ranks, uint64_t max_work);
 

@@ -229,10 +229,9 @@ void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
       decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
     }
     if (times_[c.index] > 1) {
-      decision.pruned.push_back(
-          {"the same choice in other copies of a repeated block",
-           "they take this one's, and --force of it holds for all; of one alone, --force its own id",
-           static_cast<uint64_t>(times_[c.index]) - 1});
+      decision.pruned.push_back({"the same choice in other copies of the block",
+                                 "--force holds for all of them",
+                                 static_cast<uint64_t>(times_[c.index]) - 1});
     }
     if (losers) {
       const ENodeRef first = view_.FirstNode(c);

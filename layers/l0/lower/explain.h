@@ -36,8 +36,8 @@ std::string KernelId(const ValueTable& table, const Candidate& kernel);
 class Explainer {
  public:
   Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const Step& step,
-            const ValueTable& table, const CandidateSet& candidates, const std::vector<DotForm>& forms,
-            DefinitionAt definition_at, std::string prefix);
+            const ValueTable& table, const CandidateSet& candidates,
+            const std::vector<DotForm>& forms, DefinitionAt definition_at, std::string prefix);
 
   // What an id and a label force. Nothing with an empty `reason`: the id is not of this graph.
   std::optional<std::pair<egraph::ClassRef, egraph::ENodeRef>> Force(const std::string& id,

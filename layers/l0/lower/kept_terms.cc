@@ -83,8 +83,8 @@ int32_t StrideWithin(const LaunchGraph& graph, const std::vector<int32_t>& last,
   // and results.
   constexpr uint64_t kAgain = 6;
   constexpr uint64_t kOperand = 2;
-  int32_t stride = std::max(1, (graph.end() + KeptTerms::kMostSegments - 1) /
-                                   KeptTerms::kMostSegments);
+  int32_t stride =
+      std::max(1, (graph.end() + KeptTerms::kMostSegments - 1) / KeptTerms::kMostSegments);
   while (stride < graph.end()) {
     uint64_t rows = 0;
     for (int32_t op = 0; op < graph.turn; ++op) {

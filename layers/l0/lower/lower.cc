@@ -56,7 +56,8 @@ std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& 
     }
   }
   std::optional<PlannedStep> planned;
-  if (choose.added.empty()) planned = PlanByBlocks(step, costs, options.rules, choose);
+  std::string alone;
+  if (choose.added.empty()) planned = PlanByBlocks(step, costs, options.rules, choose, &alone);
   if (!planned) {
     planned.emplace();
     // Rules of the user's are traced over all steps together.
@@ -69,21 +70,31 @@ std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& 
       return std::nullopt;
     }
     planned->table = std::move(chosen->table);
+    if (!alone.empty()) planned->explanation.cuts.push_back(std::move(alone));
   }
   if (!key.empty()) options.cache->Store(options.cache_kind, key, WritePlannedStep(*planned));
   AddExplanation(planned->explanation, whole);
   return planned;
 }
 
-// What a byte in memory may count for (ChooseOptions), where it is short: kernels that keep less
-// and compute more are the other way to need less memory.
-struct MemoryPrice {
+// Kernels that keep less and compute more are the other way to need less memory: what a byte in
+// memory may count for (ChooseOptions), where it is short. What the joint search ends with is the
+// least before anything is launched twice, not always after: what the local one ends with is tried
+// as well.
+struct KernelSet {
   const char* label;
   double seconds_per_byte;
+  std::optional<search::Mode> mode;  // of the search; nothing: as asked
 };
-constexpr MemoryPrice kPrices[] = {
-    {"fastest", 0}, {"lean", 1e-11}, {"leaner", 1e-10}, {"leanest", 1e-9}};
-constexpr const char* kPriceId = "l0/kernels.memory";
+constexpr KernelSet kKernelSets[] = {{"fastest", 0, {}},
+                                     {"lean", 1e-11, {}},
+                                     {"leaner", 1e-10, {}},
+                                     {"leanest", 1e-9, {}},
+                                     {"fastest locally", 0, search::Mode::kGreedy},
+                                     {"lean locally", 1e-11, search::Mode::kGreedy},
+                                     {"leaner locally", 1e-10, search::Mode::kGreedy},
+                                     {"leanest locally", 1e-9, search::Mode::kGreedy}};
+constexpr const char* kKernelSetId = "l0/kernels.memory";
 
 class Lowering {
  public:
@@ -95,21 +106,22 @@ class Lowering {
 
   search::LoweringResult<Plan> Run() {
     Attempt attempt;
-    if (!PlanAll(0, options_.search.forced, options_.explain, attempt)) return Failed(attempt);
+    if (!PlanAll(kKernelSets[0], options_.search.forced, options_.explain, attempt)) {
+      return Failed(attempt);
+    }
     const MemoryBound memory(attempt.plan, program_.system, options_.memory);
     bool asked = options_.explain;
     for (const auto& [id, label] : options_.search.forced) asked |= IsMemoryDecision(id);
     if (!memory.Fits()) {
-      const std::optional<size_t> price = ChoosePrice(memory);
-      if (!price) return std::move(result_);
-      if (*price > 0) {
+      const std::optional<size_t> set = ChooseKernelSet(memory);
+      if (!set) return std::move(result_);
+      if (*set > 0) {
         attempt = {};
-        if (!PlanAll(kPrices[*price].seconds_per_byte, options_.search.forced, options_.explain,
-                     attempt)) {
+        if (!PlanAll(kKernelSets[*set], options_.search.forced, options_.explain, attempt)) {
           return Failed(attempt);
         }
       }
-      attempt.explanation.decisions.push_back(std::move(price_));
+      attempt.explanation.decisions.push_back(std::move(set_));
     }
     if (asked || !MemoryBound(attempt.plan, program_.system, options_.memory).Fits()) {
       int64_t needed = 0;
@@ -169,7 +181,7 @@ class Lowering {
   }
 
   // Every pipeline by itself, everything saved, and all of them put together.
-  bool PlanAll(double seconds_per_byte, const search::ForcedChoices& forced, bool explain,
+  bool PlanAll(const KernelSet& set, const search::ForcedChoices& forced, bool explain,
                Attempt& attempt) {
     attempt.explanation.lowering = "l1->l0";
     for (const l1::Phase& phase : program_.schedule.phases) {
@@ -180,12 +192,12 @@ class Lowering {
         auto step = MergeStep(program_, *pipeline, ReportsOf(program_, *pipeline), diagnostics_);
         if (!step) return Fail("pipeline '" + name + "' does not hold together", "", attempt);
         ChooseOptions choose;
-        choose.mode = options_.search.mode;
+        choose.mode = set.mode.value_or(options_.search.mode);
         choose.budget = options_.search.budget;
         choose.forced = forced;
         choose.prefix = "l0/" + name;
         choose.explain = explain;
-        choose.seconds_per_byte = seconds_per_byte;
+        choose.seconds_per_byte = set.seconds_per_byte;
         choose.numerics = options_.numerics;
         for (const search::AddedRules& added : options_.search.rules) {
           if (added.lowering == "l1->l0") choose.added.push_back({added.file, added.text});
@@ -235,15 +247,20 @@ class Lowering {
     return Assemble(attempt);
   }
 
+  bool IsTried(const KernelSet& set) const {
+    return !set.mode || options_.search.mode == search::Mode::kEGraph;
+  }
+
   // Which kernels are fastest once they fit, all else at its best. Nothing when none fit, which has
   // been reported then.
-  std::optional<size_t> ChoosePrice(const MemoryBound& memory) {
-    std::vector<std::optional<double>> seconds(std::size(kPrices));
+  std::optional<size_t> ChooseKernelSet(const MemoryBound& memory) {
+    std::vector<std::optional<double>> seconds(std::size(kKernelSets));
     int64_t least = kNoBound;
     std::optional<size_t> best;
-    for (size_t p = 0; p < std::size(kPrices); ++p) {
+    for (size_t p = 0; p < std::size(kKernelSets); ++p) {
+      if (!IsTried(kKernelSets[p])) continue;
       Attempt attempt;
-      if (!PlanAll(kPrices[p].seconds_per_byte, {}, false, attempt)) {
+      if (!PlanAll(kKernelSets[p], {}, false, attempt)) {
         Take(attempt);
         return std::nullopt;
       }
@@ -267,39 +284,38 @@ class Lowering {
     const auto cost = [&](size_t p) -> search::CostVector {
       return {{"time", *seconds[p], "s", std::string(costs_.evidence())}};
     };
-    price_.id = kPriceId;
-    if (const auto forced = options_.search.forced.find(kPriceId);
+    set_.id = kKernelSetId;
+    if (const auto forced = options_.search.forced.find(kKernelSetId);
         forced != options_.search.forced.end()) {
-      const auto it = std::find_if(std::begin(kPrices), std::end(kPrices), [&](const auto& price) {
-        return price.label == forced->second;
-      });
-      const size_t p = static_cast<size_t>(it - std::begin(kPrices));
-      if (p == std::size(kPrices) || !seconds[p]) {
+      const auto it = std::find_if(std::begin(kKernelSets), std::end(kKernelSets),
+                                   [&](const auto& set) { return set.label == forced->second; });
+      const size_t p = static_cast<size_t>(it - std::begin(kKernelSets));
+      if (p == std::size(kKernelSets) || !seconds[p]) {
         result_.failure = search::NoCandidates{
-            "'" + forced->second + "' of '" + kPriceId + "' does not fit or is not known",
+            "'" + forced->second + "' of '" + kKernelSetId + "' does not fit or is not known",
             "see --explain for the labels",
             {}};
         return std::nullopt;
       }
       best = p;
-      price_.forced = true;
+      set_.forced = true;
     }
-    price_.chosen = kPrices[*best].label;
-    price_.cost = cost(*best);
-    for (size_t p = 0; p < std::size(kPrices); ++p) {
-      if (p == *best) continue;
+    set_.chosen = kKernelSets[*best].label;
+    set_.cost = cost(*best);
+    for (size_t p = 0; p < std::size(kKernelSets); ++p) {
+      if (p == *best || !IsTried(kKernelSets[p])) continue;
       if (!seconds[p]) {
-        price_.pruned.push_back({kPrices[p].label, "does not fit", 0});
+        set_.pruned.push_back({kKernelSets[p].label, "does not fit", 0});
         continue;
       }
       search::Loser loser;
-      loser.label = kPrices[p].label;
+      loser.label = kKernelSets[p].label;
       loser.cost = cost(p);
-      loser.difference = search::Difference(loser.cost, price_.cost);
+      loser.difference = search::Difference(loser.cost, set_.cost);
       loser.decided_by = "time";
-      price_.losers.push_back(std::move(loser));
+      set_.losers.push_back(std::move(loser));
     }
-    std::stable_sort(price_.losers.begin(), price_.losers.end(),
+    std::stable_sort(set_.losers.begin(), set_.losers.end(),
                      [](const search::Loser& a, const search::Loser& b) {
                        return a.cost[0].value < b.cost[0].value;
                      });
@@ -310,7 +326,7 @@ class Lowering {
   const KernelCostModel& costs_;
   const LowerOptions& options_;
   support::Diagnostics& diagnostics_;
-  search::Decision price_;
+  search::Decision set_;
   search::LoweringResult<Plan> result_;
 };
 
