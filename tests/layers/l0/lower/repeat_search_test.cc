@@ -120,24 +120,24 @@ TEST(RepeatSearchTest, ChainsAreWithinAPercentOfTheOptimum) {
 // A deep step has terms for fewer segments, not none at all.
 TEST(KeptTermsTest, TakeTheRowsThatThereAre) {
   std::mt19937_64 engine(5);
-  LaunchGraph graph = GraphOf(RandomChain(100, engine));
+  LaunchGraph graph = GraphOf(RandomChain(64, engine));
   graph.turn = FindTurn(graph);
   const RuleSources all = EmbeddedRules();
   const std::vector<RuleSource> rules = {all.at("kernel_terms"), all.at("checkpointing")};
   const int64_t saved = LiveBytes(graph).Peak(Repeats(graph.ops.size()));
   int64_t least_of_few = 0;
-  for (const uint64_t rows : {10'000, 1'000'000}) {
+  for (const uint64_t rows : {5'000, 500'000}) {
     egraph::Budget budget;
     budget.max_nodes = rows;
     const KeptTerms terms(graph, rules, egraph::Numerics::kExact, budget);
     EXPECT_EQ(terms.error(), "");
     ASSERT_FALSE(terms.report().cut_short()) << rows;
-    RepeatSearch search(graph, 200'000);
+    RepeatSearch search(graph, 50'000);
     const RepeatChoice least = search.Smallest(terms.options());
     EXPECT_LT(least.peak, saved / 2);
     const Repeats read = terms.Read(terms.Extract(least.repeats));
     EXPECT_LE(ReplayedPeak(graph, read), least.peak);
-    if (rows == 10'000) {
+    if (rows == 5'000) {
       least_of_few = least.peak;
     } else {
       EXPECT_LE(least.peak, least_of_few);
