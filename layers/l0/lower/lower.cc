@@ -80,7 +80,7 @@ std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& 
 // Kernels that keep less and compute more are the other way to need less memory: what a byte in
 // memory may count for (ChooseOptions), where it is short. What the joint search ends with is the
 // least before anything is launched twice, not always after: what the local one ends with is tried
-// as well.
+// as well, at the price that was best.
 struct KernelSet {
   const char* label;
   double seconds_per_byte;
@@ -247,18 +247,23 @@ class Lowering {
     return Assemble(attempt);
   }
 
-  bool IsTried(const KernelSet& set) const {
-    return !set.mode || options_.search.mode == search::Mode::kEGraph;
-  }
-
   // Which kernels are fastest once they fit, all else at its best. Nothing when none fit, which has
   // been reported then.
   std::optional<size_t> ChooseKernelSet(const MemoryBound& memory) {
     std::vector<std::optional<double>> seconds(std::size(kKernelSets));
     int64_t least = kNoBound;
     std::optional<size_t> best;
+    const auto forced = options_.search.forced.find(kKernelSetId);
+    std::vector<bool> tried(std::size(kKernelSets));
     for (size_t p = 0; p < std::size(kKernelSets); ++p) {
-      if (!IsTried(kKernelSets[p])) continue;
+      const KernelSet& set = kKernelSets[p];
+      tried[p] = !set.mode;
+      // All of them would double the time; the price that was best may be once more.
+      if (set.mode && options_.search.mode == search::Mode::kEGraph) {
+        tried[p] = (best && kKernelSets[*best].seconds_per_byte == set.seconds_per_byte) ||
+                   (forced != options_.search.forced.end() && forced->second == set.label);
+      }
+      if (!tried[p]) continue;
       Attempt attempt;
       if (!PlanAll(kKernelSets[p], {}, false, attempt)) {
         Take(attempt);
@@ -285,8 +290,7 @@ class Lowering {
       return {{"time", *seconds[p], "s", std::string(costs_.evidence())}};
     };
     set_.id = kKernelSetId;
-    if (const auto forced = options_.search.forced.find(kKernelSetId);
-        forced != options_.search.forced.end()) {
+    if (forced != options_.search.forced.end()) {
       const auto it = std::find_if(std::begin(kKernelSets), std::end(kKernelSets),
                                    [&](const auto& set) { return set.label == forced->second; });
       const size_t p = static_cast<size_t>(it - std::begin(kKernelSets));
@@ -303,7 +307,7 @@ class Lowering {
     set_.chosen = kKernelSets[*best].label;
     set_.cost = cost(*best);
     for (size_t p = 0; p < std::size(kKernelSets); ++p) {
-      if (p == *best || !IsTried(kKernelSets[p])) continue;
+      if (p == *best || !tried[p]) continue;
       if (!seconds[p]) {
         set_.pruned.push_back({kKernelSets[p].label, "does not fit", 0});
         continue;
