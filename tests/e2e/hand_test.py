@@ -52,7 +52,7 @@ class Hand(L3cTest):
         bare = text.replace(", rows: 50", "")
         self.assertNotEqual(text, bare)
         self.assertEqual(self.train(text)["weights_sha256"], self.train(bare)["weights_sha256"])
-        path = self.write("bare.l1", bare)
+        path = self.write("elsewhere/bare.l1", bare)
         err = self.l3c("lower", path, "--to", "l0", code=1).err
         self.assertIn("the rows of split 'train' are not stated", err)
         self.write("dots/train.x.idx", b"nothing")
