@@ -55,9 +55,9 @@ class Hand(L3cTest):
         path = self.write("elsewhere/bare.l1", bare)
         err = self.l3c("lower", path, "--to", "l0", code=1).err
         self.assertIn("the rows of split 'train' are not stated", err)
-        self.write("dots/train.x.idx", b"nothing")
+        self.write("dots/train.y.raw", b"odd")
         err = self.l3c("lower", path, "--to", "l0", "--data", f"dots={self.dir / 'dots'}", code=1).err
-        self.assertIn("train.x.idx", err)
+        self.assertIn("train.y.raw", err)
 
     def test_without_phases_it_trains_for_an_epoch(self):
         text = re.sub(r"    phases .*\n", "", HAND.read_text())
