@@ -80,7 +80,7 @@ std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& 
 // Kernels that keep less and compute more are the other way to need less memory: what a byte in
 // memory may count for (ChooseOptions), where it is short. What the joint search ends with is the
 // least before anything is launched twice, not always after: what the local one ends with is tried
-// as well, at the price that was best.
+// as well, at the prices that win most often.
 struct KernelSet {
   const char* label;
   double seconds_per_byte;
@@ -91,9 +91,7 @@ constexpr KernelSet kKernelSets[] = {{"fastest", 0, {}},
                                      {"leaner", 1e-10, {}},
                                      {"leanest", 1e-9, {}},
                                      {"fastest locally", 0, search::Mode::kGreedy},
-                                     {"lean locally", 1e-11, search::Mode::kGreedy},
-                                     {"leaner locally", 1e-10, search::Mode::kGreedy},
-                                     {"leanest locally", 1e-9, search::Mode::kGreedy}};
+                                     {"lean locally", 1e-11, search::Mode::kGreedy}};
 constexpr const char* kKernelSetId = "l0/kernels.memory";
 
 class Lowering {
@@ -257,17 +255,18 @@ class Lowering {
     std::vector<bool> tried(std::size(kKernelSets));
     for (size_t p = 0; p < std::size(kKernelSets); ++p) {
       const KernelSet& set = kKernelSets[p];
-      tried[p] = !set.mode;
-      // All of them would double the time; the price that was best may be once more.
-      if (set.mode && options_.search.mode == search::Mode::kEGraph) {
-        tried[p] = (best && kKernelSets[*best].seconds_per_byte == set.seconds_per_byte) ||
-                   (forced != options_.search.forced.end() && forced->second == set.label);
-      }
+      const bool asked = forced != options_.search.forced.end() && forced->second == set.label;
+      tried[p] = !set.mode || (options_.search.mode == search::Mode::kEGraph && (best || asked));
       if (!tried[p]) continue;
       Attempt attempt;
       if (!PlanAll(kKernelSets[p], {}, false, attempt)) {
         Take(attempt);
         return std::nullopt;
+      }
+      // What is launched again only adds to it.
+      if (set.mode && best && !asked && SecondsOf(attempt.steps) >= *seconds[*best]) {
+        tried[p] = false;
+        continue;
       }
       int64_t needed = 0;
       if (!MemoryBound(attempt.plan, program_.system, options_.memory).Fits() &&
