@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <iostream>
 
 #include "layers/search/decision.h"
@@ -7,7 +8,6 @@
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/plan_figures.h"
-#include "tools/l3c/progress.h"
 #include "tools/l3c/tuning.h"
 
 namespace l3c::tools {
@@ -68,7 +68,9 @@ void PrintText(Compilation& compilation, const Options& options, const std::stri
   if (!unlowered.empty()) std::cout << "l1->l0: not lowered: " << unlowered << "\n";
   if (!compilation.costs_rest_on().empty()) std::cout << compilation.costs_rest_on() << "\n";
   if (const auto step = compilation.PredictedStep(); step && unlowered.empty()) {
-    std::cout << "a training step is predicted to take " << Duration(step->seconds) << "\n";
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", step->seconds * 1e3);
+    std::cout << "a training step is predicted to take " << text << " ms\n";
   }
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {
