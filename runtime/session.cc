@@ -167,7 +167,8 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
 
   std::string digest = options.plan_digest;
   if (digest.empty() && training && (writer || !resumed.empty())) digest = PlanDigest(plan);
-  RunInit(plan, *memory);
+  WorkerTeam team(options.threads > 0 ? options.threads : UsableCpus());
+  RunInit(plan, *memory, team);
   Metrics metrics(plan);
   Engine::Regions regions;
   if (!resumed.empty() && training) {
@@ -193,7 +194,6 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
     return absl::OkStatus();
   };
 
-  WorkerTeam team(options.threads > 0 ? options.threads : UsableCpus());
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       Engine::Make({plan, unit, *memory, kernels, team, data->batches, metrics, sink,
                     stop_requested, save, options.timeline},
