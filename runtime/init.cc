@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "layers/tensor/philox.h"
+#include "runtime/normal_draws.h"
 
 namespace l3c::runtime {
 namespace {
@@ -38,8 +39,7 @@ void FillConstant(DType dtype, std::byte* out, int64_t count, double value) {
   }
 }
 
-// A part of a buffer: so many elements, from `first` on. Parts begin at multiples of 4, where draws
-// can.
+// A part of a buffer: so many elements, from `first` on.
 constexpr int64_t kPart = int64_t{1} << 16;
 struct Part {
   const l0::InitOp* op;
@@ -49,14 +49,21 @@ struct Part {
   int64_t count;
 };
 
+// Draws that are made one by one follow one another from the beginning of the buffer.
+bool ComesInParts(const l0::InitOp& op) {
+  return op.kind == l0::InitKind::kZeros || op.kind == l0::InitKind::kConstant ||
+         (op.kind == l0::InitKind::kNormal && HasVectorDraws());
+}
+
 void FillRandom(const Part& part, std::span<float> out) {
   const l0::InitOp& op = *part.op;
   const auto a = static_cast<float>(op.a), b = static_cast<float>(op.b);
-  const auto first = static_cast<uint64_t>(part.first);
-  if (op.kind == l0::InitKind::kNormal) {
-    tensor::FillNormal(op.seed, op.key, a, b, out, first);
+  if (op.kind == l0::InitKind::kUniform) {
+    tensor::FillUniform(op.seed, op.key, a, b, out);
+  } else if (HasVectorDraws()) {
+    FillNormalByVectors(op.seed, op.key, static_cast<uint64_t>(part.first), a, b, out);
   } else {
-    tensor::FillUniform(op.seed, op.key, a, b, out, first);
+    tensor::FillNormal(op.seed, op.key, a, b, out);
   }
 }
 
@@ -90,9 +97,10 @@ void RunInit(const l0::Plan& plan, const Memory& memory, WorkerTeam& team) {
     const l0::Buffer& buffer = plan.buffers[op.buffer];
     const int64_t count = tensor::NumElements(buffer.shape);
     const auto element = static_cast<int64_t>(tensor::SizeOf(buffer.dtype));
-    for (int64_t first = 0; first < count; first += kPart) {
+    const int64_t step = ComesInParts(op) ? kPart : count;
+    for (int64_t first = 0; first < count; first += step) {
       parts.push_back({&op, buffer.dtype, memory.Address(op.buffer) + first * element, first,
-                       std::min(kPart, count - first)});
+                       std::min(step, count - first)});
     }
   }
   void* params[] = {parts.data()};

@@ -4,8 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "layers/tensor/normal_draws.h"
-
 namespace l3c::tensor {
 namespace {
 
@@ -139,17 +137,14 @@ uint64_t PhiloxStream::NextBelow(uint64_t n) {
   }
 }
 
-void FillUniform(uint64_t seed, uint64_t stream, float low, float high, std::span<float> out,
-                 uint64_t first) {
-  PhiloxStream random(seed, stream, first / 4);
+void FillUniform(uint64_t seed, uint64_t stream, float low, float high, std::span<float> out) {
+  PhiloxStream random(seed, stream);
   for (float& value : out) value = low + (high - low) * random.NextUniform();
 }
 
-void FillNormal(uint64_t seed, uint64_t stream, float mean, float deviation, std::span<float> out,
-                uint64_t first) {
-  const size_t filled = FillNormalByVectors(seed, stream, first / 4, mean, deviation, out);
-  PhiloxStream random(seed, stream, (first + filled) / 4);
-  for (float& value : out.subspan(filled)) value = mean + deviation * random.NextNormal();
+void FillNormal(uint64_t seed, uint64_t stream, float mean, float deviation, std::span<float> out) {
+  PhiloxStream random(seed, stream);
+  for (float& value : out) value = mean + deviation * random.NextNormal();
 }
 
 std::vector<uint32_t> ShuffledIndices(uint32_t n, uint64_t seed, uint64_t epoch) {

@@ -29,9 +29,7 @@ float UniformAt(uint64_t key, uint64_t i);
 // the stream the upper half of the counter. Stream 0 of a seed is the sequence of tensor_random.
 class PhiloxStream {
  public:
-  // `block`: where it begins, in blocks of 4 words.
-  explicit PhiloxStream(uint64_t seed, uint64_t stream = 0, uint64_t block = 0)
-      : seed_(seed), stream_(stream), block_(block) {}
+  explicit PhiloxStream(uint64_t seed, uint64_t stream = 0) : seed_(seed), stream_(stream) {}
 
   uint32_t NextWord();
   uint64_t NextWord64();
@@ -42,19 +40,16 @@ class PhiloxStream {
  private:
   uint64_t seed_;
   uint64_t stream_;
-  uint64_t block_;
+  uint64_t block_ = 0;
   int used_ = 4;  // words of words_ that are spent
   std::array<uint32_t, 4> words_{};
   bool has_spare_ = false;
   double spare_ = 0;
 };
 
-// Parameter initialisation: fills `out` from (seed, stream), from the draw `first` on, a multiple
-// of 4: whoever fills a tensor in parts gets the same bits.
-void FillUniform(uint64_t seed, uint64_t stream, float low, float high, std::span<float> out,
-                 uint64_t first = 0);
-void FillNormal(uint64_t seed, uint64_t stream, float mean, float deviation, std::span<float> out,
-                uint64_t first = 0);
+// Parameter initialisation: fills `out` from (seed, stream).
+void FillUniform(uint64_t seed, uint64_t stream, float low, float high, std::span<float> out);
+void FillNormal(uint64_t seed, uint64_t stream, float mean, float deviation, std::span<float> out);
 
 // A permutation of 0 … n-1 by Fisher and Yates, from (seed, epoch).
 std::vector<uint32_t> ShuffledIndices(uint32_t n, uint64_t seed, uint64_t epoch);

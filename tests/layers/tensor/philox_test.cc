@@ -6,8 +6,6 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <span>
-#include <vector>
 
 namespace l3c::tensor {
 namespace {
@@ -71,24 +69,6 @@ TEST(Philox, NormalBitsAreFixed) {
     hash = (hash ^ bits) * 1099511628211ULL;
   }
   EXPECT_EQ(hash, 17123666998130311083u);
-}
-
-// Many at a time, in parts, and one by one: the same bits.
-TEST(Philox, NormalsInPartsAreTheStreamToTheBit) {
-  for (const uint64_t stream : {uint64_t{3}, (uint64_t{5} << 40) + 9}) {
-    const uint64_t seed = 0x0123456789abcdef + stream;
-    PhiloxStream random(seed, stream);
-    std::vector<float> one_by_one(20'001);
-    for (float& value : one_by_one) value = 0.25f + 0.125f * random.NextNormal();
-    std::vector<float> whole(one_by_one.size());
-    FillNormal(seed, stream, 0.25f, 0.125f, whole);
-    std::vector<float> parts(one_by_one.size());
-    const std::span<float> all(parts);
-    FillNormal(seed, stream, 0.25f, 0.125f, all.subspan(0, 52));
-    FillNormal(seed, stream, 0.25f, 0.125f, all.subspan(52), 52);
-    EXPECT_EQ(std::memcmp(whole.data(), one_by_one.data(), 4 * whole.size()), 0);
-    EXPECT_EQ(std::memcmp(parts.data(), one_by_one.data(), 4 * parts.size()), 0);
-  }
 }
 
 TEST(Philox, BelowIsInRangeAndEven) {

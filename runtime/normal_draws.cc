@@ -1,10 +1,16 @@
-#include "layers/tensor/normal_draws.h"
+#include "runtime/normal_draws.h"
+
+#include <algorithm>
 
 #ifdef __x86_64__
+// GCC 12 takes what the header leaves undefined on purpose for a mistake.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
 #include <immintrin.h>
+#pragma GCC diagnostic pop
 #endif
 
-namespace l3c::tensor {
+namespace l3c::runtime {
 
 #ifdef __x86_64__
 
@@ -57,7 +63,7 @@ L3C_AVX512 __m512d WordToDouble(__m512i word) {
   return _mm512_cvtepu32_pd(_mm512_cvtepi64_epi32(word));
 }
 
-// PortableLog() of philox.cc.
+// PortableLog() of layers/tensor/philox.cc.
 L3C_AVX512 __m512d Log(__m512d x) {
   const __m512d one = _mm512_set1_pd(1);
   const __m512i bits = _mm512_castpd_si512(x);
@@ -92,7 +98,7 @@ L3C_AVX512 __m512d Negated(__m512d value, __mmask8 where) {
       _mm512_mask_xor_epi64(bits, where, bits, _mm512_set1_epi64(INT64_MIN)));
 }
 
-// PointAtTurns() of philox.cc.
+// PointAtTurns() of the same.
 L3C_AVX512 Pairs Point(__m512d turns) {
   const __m512d one = _mm512_set1_pd(1);
   const __m512d eighths = _mm512_mul_pd(turns, _mm512_set1_pd(8));
@@ -148,22 +154,26 @@ L3C_AVX512 void FillBlocks(uint64_t seed, uint64_t stream, uint64_t block, float
 
 }  // namespace
 
-size_t FillNormalByVectors(uint64_t seed, uint64_t stream, uint64_t block, float mean,
-                           float deviation, std::span<float> out) {
-  if (!__builtin_cpu_supports("avx512f")) return 0;
+bool HasVectorDraws() { return __builtin_cpu_supports("avx512f"); }
+
+void FillNormalByVectors(uint64_t seed, uint64_t stream, uint64_t first, float mean,
+                         float deviation, std::span<float> out) {
+  const uint64_t block = first / 4;
   size_t filled = 0;
   for (; filled + kDraws <= out.size(); filled += kDraws) {
     FillBlocks(seed, stream, block + filled / 4, mean, deviation, out.data() + filled);
   }
-  return filled;
+  if (filled == out.size()) return;
+  float last[kDraws];
+  FillBlocks(seed, stream, block + filled / 4, mean, deviation, last);
+  std::copy_n(last, out.size() - filled, out.data() + filled);
 }
 
 #else
 
-size_t FillNormalByVectors(uint64_t, uint64_t, uint64_t, float, float, std::span<float>) {
-  return 0;
-}
+bool HasVectorDraws() { return false; }
+void FillNormalByVectors(uint64_t, uint64_t, uint64_t, float, float, std::span<float>) {}
 
 #endif
 
-}  // namespace l3c::tensor
+}  // namespace l3c::runtime
