@@ -127,7 +127,7 @@ L3C_AVX512 __m512i Finished(__m512d radius, __m512d part, float mean, float devi
   return _mm512_cvtepu32_epi64(_mm256_castps_si256(value));
 }
 
-// Of eight pairs of words: radius · cosine in the low halves of the lanes, radius · sine in the
+// Of eight pairs of words: the first draw of each in the low half of its lane, the second in the
 // high ones.
 L3C_AVX512 __m512i NormalsOf(__m512i first, __m512i second, float mean, float deviation) {
   const __m512d scale = _mm512_set1_pd(0x1p-32);
