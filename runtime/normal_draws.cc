@@ -128,7 +128,7 @@ L3C_AVX512 __m512i Finished(__m512d radius, __m512d part, float mean, float devi
 }
 
 // Of eight pairs of words: the first draw of each in the low half of its lane, the second in the
-// high ones.
+// high one.
 L3C_AVX512 __m512i NormalsOf(__m512i first, __m512i second, float mean, float deviation) {
   const __m512d scale = _mm512_set1_pd(0x1p-32);
   const __m512d u = _mm512_mul_pd(_mm512_add_pd(WordToDouble(first), _mm512_set1_pd(1)), scale);
