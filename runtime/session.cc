@@ -159,7 +159,8 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
 
   std::string digest = options.plan_digest;
   if (digest.empty() && training && (writer || !resumed.empty())) digest = PlanDigest(plan);
-  RunInit(plan, *memory);
+  WorkerTeam team(options.threads > 0 ? options.threads : CpuSet::Usable().count());
+  RunInit(plan, *memory, team);
   Metrics metrics(plan);
   Engine::Regions regions;
   if (!resumed.empty() && training) {
@@ -185,7 +186,6 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
     return absl::OkStatus();
   };
 
-  WorkerTeam team(options.threads > 0 ? options.threads : CpuSet::Usable().count());
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       Engine::Make({plan, unit, *memory, kernels, team, data->batches, metrics, sink,
                     stop_requested, save, options.timeline},

@@ -12,7 +12,7 @@ EXAMPLES = ROOT / "examples"
 FULL = os.environ.get("L3C_FULL") == "1"
 STEPS = 5
 # Of one example; all of them would be a night for the few with hundreds.
-MOST = 60
+MOST = 20
 
 
 class Losers(L3cTest):

@@ -203,16 +203,18 @@ Packing PackSlots(std::vector<Slot>& slots, int64_t alignment, std::optional<Pac
   Packing packing;
   const Live live = MostLive(slots, alignment);
   packing.lower_bound = live.least;
+  // What another order could still save is padding, which is looked for where it is 3 % and more.
+  const int64_t enough = std::min(live.rounded, live.least + live.least * 3 / 100);
   std::vector<Slot> best;
   for (PackOrder tried : kOrders) {
     if (order && *order != tried) continue;
     std::vector<Slot> placed = slots;
-    const int64_t size = Pack(tried, placed, alignment, live.rounded);
+    const int64_t size = Pack(tried, placed, alignment, enough);
     if (!best.empty() && size >= packing.size) continue;
     packing.size = size;
     packing.order = tried;
     best = std::move(placed);
-    if (size <= live.rounded) break;  // no order saves more than padding
+    if (size <= enough) break;
   }
   slots = std::move(best);
   return packing;

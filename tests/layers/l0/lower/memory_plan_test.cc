@@ -16,6 +16,13 @@ TEST(PackSlots, ReusesWhatHasEnded) {
   EXPECT_EQ(packing.size, 228);
 }
 
+// By size the larger one is below, rounded up to 128.
+TEST(PackSlots, WhatIsPaddedMostEndsOnTop) {
+  std::vector<Slot> slots = {{100, 0, 2, 0}, {64, 0, 0, 0}};
+  EXPECT_EQ(PackSlots(slots, 64).size, 164);
+  EXPECT_EQ(slots[0].offset, 64);
+}
+
 TEST(PackSlots, NeverOverlapsLiveSlots) {
   std::mt19937_64 engine(7);
   for (int round = 0; round < 200; ++round) {
