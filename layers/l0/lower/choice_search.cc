@@ -33,6 +33,7 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
   bottom_up.max_work = 0;
   best_ = extractor.GreedyDag(roots_, bottom_up);
   work_ += best_.work;
+  first_work_ = work_;
   if (!best_.feasible || !joint) return;
   refiner_ = std::make_unique<egraph::Refiner>(extractor);
   if (!refiner_->acyclic()) {
@@ -40,12 +41,14 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
     refiner_.reset();
     best_ = extractor.GreedyDag(roots_);
     work_ += best_.work;
+    first_work_ = work_;
     return;
   }
   std::vector<ClassRef> all;
   for (uint32_t c = 0; c < extractor.view().class_count(); ++c) all.push_back(ClassRef{c});
   const egraph::Extraction base = extractor.Tree(all);
   refiner_->Start(best_, base.choice);
+  first_work_ = work();
   refiner_->Improve(Within(ImproveWork(extractor)));
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);
