@@ -34,7 +34,7 @@ class AnnotationReader {
           const size_t layer = where.find(".infer.");
           if (hatch.layer == "l0" && hatch.directive == "kernel" && layer != std::string::npos) {
             all_.kernels.push_back({where.substr(layer + std::string_view(".infer.").size()), where,
-                                WithAbsolutePath(hatch, folder_)});
+                                    WithAbsolutePath(hatch, folder_)});
             continue;
           }
           const std::vector<std::string> known = {hatch.layer == "l1" ? "on" : "kernel"};
@@ -116,8 +116,8 @@ support::EscapeHatch OfLayer(const Graph& graph, const LayerKernel& kernel) {
     for (NodeId input : graph.node(id).inputs) {
       const tensor::Node& node = graph.node(input);
       if (node.op == Op::kConst) continue;
-      const bool own = node.op != Op::kInput &&
-                       (node.name.empty() || node.name.starts_with(kernel.layer + "_"));
+      const bool own =
+          node.op != Op::kInput && (node.name.empty() || node.name.starts_with(kernel.layer + "_"));
       (own ? inside : outside)[input] = true;
     }
   }

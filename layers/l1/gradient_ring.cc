@@ -11,9 +11,9 @@ using tensor::NodeId;
 
 TensorType TypeOfSum(const RowShares& shares, size_t sum) {
   const Graph& graph = shares.parts[0].graph;
-  const auto output = std::find_if(
-      graph.outputs().begin(), graph.outputs().end(),
-      [&](const tensor::Output& o) { return o.name == shares.sums[sum].parts[0]; });
+  const auto output =
+      std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                   [&](const tensor::Output& o) { return o.name == shares.sums[sum].parts[0]; });
   const tensor::Node& node = graph.node(output->node);
   return {node.dtype, node.shape};
 }

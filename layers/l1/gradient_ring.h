@@ -2,9 +2,9 @@
 //
 // The sums are dealt into as many buckets as there are nodes, whole, each to the lightest so far,
 // the largest first. Bucket b starts at node b: in hop h = 0 … n − 2 of the reduce-scatter node
-// b + h hands it to node b + h + 1 (all modulo n), which adds its own parts; node b − 1 has it whole.
-// In the all-gather it goes on from there, once more past every node. In each hop every node sends
-// and receives one bucket, so that links work at the same time.
+// b + h hands it to node b + h + 1 (all modulo n), which adds its own parts; node b − 1 has it
+// whole. In the all-gather it goes on from there, once more past every node. In each hop every node
+// sends and receives one bucket, so that links work at the same time.
 //
 //   sum of x in bucket b   (((x_b + x_{b+1}) + x_{b+2}) + …) + x_{b−1}
 //

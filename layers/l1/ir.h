@@ -120,8 +120,8 @@ struct Actor {
   // from, what a kernel needs while the kernel before it runs, and taken back to.
   // A memory that the node reaches itself is read and written in place.
   std::optional<uint32_t> home;
-  // `replicates ACTOR`: another actor, declared before, whose state this one has a copy of. It begins
-  // with the same values and gets a message whenever the other does.
+  // `replicates ACTOR`: another actor, declared before, whose state this one has a copy of. It
+  // begins with the same values and gets a message whenever the other does.
   std::string replicates;
   std::vector<StateField> state;
   std::vector<Window> windows;

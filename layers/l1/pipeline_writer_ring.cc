@@ -115,6 +115,8 @@ Stage PipelineWriter::Spread(const std::string& name, const RowShares& shares,
     stage.params.push_back({arg, at_.at(arg), type.dtype, type.shape, {}});
     body.Drop(arg);
     for (size_t p = 0; p < nodes; ++p) {
+      const std::vector<std::string>& taken = rest[p].args;
+      if (std::find(taken.begin(), taken.end(), arg) == taken.end()) continue;
       here[p][arg] = body.CopyTo(arg, Numbered("_at", p), place_.resident[p], type);
     }
   }

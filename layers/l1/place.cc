@@ -232,7 +232,8 @@ class Placer {
       if (forced == options_.forced.end()) continue;
       const std::vector<std::string>& choices = facts_->choices[id];
       if (std::find(choices.begin(), choices.end(), forced->second) == choices.end()) {
-        Fail("'" + forced->second + "' is no choice for " + id + WhyNoChoice(demand_, id, forced->second),
+        Fail("'" + forced->second + "' is no choice for " + id +
+                 WhyNoChoice(demand_, id, forced->second),
              "the choices are " + Listed(choices));
         return std::nullopt;
       }

@@ -292,7 +292,8 @@ class FactWriter {
     }
   }
 
-  // Of nodes that share a batch, each may have all of the state: their gradients go round in a ring.
+  // Of nodes that share a batch, each may have all of the state: their gradients go round in a
+  // ring.
   void StateReplicas() {
     if (!demand_.why_beside_state.empty()) return;
     for (const Site& site : facts_.sites) {

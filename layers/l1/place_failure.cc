@@ -129,9 +129,9 @@ class Finder {
   std::optional<PlacementCause> WhyOnlyOneNode(const std::string& asked) const {
     if (!facts_.homes.empty() || facts_.streams.empty()) return std::nullopt;
     const std::string partition = Asked(kPartitionId);
-    const bool several = std::any_of(
-        facts_.sites.begin(), facts_.sites.end(),
-        [&](const Site& s) { return s.parts() > 1 && s.name == asked; });
+    const bool several = std::any_of(facts_.sites.begin(), facts_.sites.end(), [&](const Site& s) {
+      return s.parts() > 1 && s.name == asked;
+    });
     if (!several && (partition.empty() || partition == "whole")) return std::nullopt;
     return PlacementCause{(several ? asked : partition) + ": " + facts_.why_one_node,
                           "give the memory of a node room for the state, " +
@@ -204,9 +204,9 @@ std::optional<PlacementCause> WhyNoCopy(const System& system, uint32_t from, uin
                           "add an edge " + a + " -> " + b};
   }
   if (!ShortestPath(system, to, from).empty()) {
-    return PlacementCause{"edges lead from " + b + " to " + a + ", but none lead from " + a +
-                              " to " + b,
-                          "let the edges between them go both ways (<->)"};
+    return PlacementCause{
+        "edges lead from " + b + " to " + a + ", but none lead from " + a + " to " + b,
+        "let the edges between them go both ways (<->)"};
   }
   return PlacementCause{"no path of edges leads from " + a + " to " + b,
                         "add an edge " + a + " <-> " + b};
@@ -214,8 +214,7 @@ std::optional<PlacementCause> WhyNoCopy(const System& system, uint32_t from, uin
 
 PlacementCause WhyNoHome(const System& system, const StepDemand& demand,
                          const PlacementModel& model, const std::vector<uint32_t>& near) {
-  const std::string need =
-      "parameters and optimiser state need " + SizeText(demand.state_bytes);
+  const std::string need = "parameters and optimiser state need " + SizeText(demand.state_bytes);
   const std::string less = "use a smaller model, or an update with less state";
   for (uint32_t n = 0; n < system.nodes.size(); ++n) {
     const SystemNode& node = system.nodes[n];
@@ -278,7 +277,8 @@ std::string WhyNoPlanWith(const System& system, const PlacementModel& model,
     const bool reached = std::any_of(memories.begin(), memories.end(), [&](uint32_t memory) {
       return model.ReadTime(facts.storage, memory) < kUnreached;
     });
-    if (!reached) return "no path of edges leads from " + system.nodes[facts.storage].name + " to it";
+    if (!reached)
+      return "no path of edges leads from " + system.nodes[facts.storage].name + " to it";
   }
   if (decision == kDepthId) {
     const auto why = facts.why_not_depth.find(std::stoll(label));

@@ -132,9 +132,8 @@ double PlacementModel::StageTime(const Site& site, size_t stage, size_t first, s
     parameters += demand_.layers[layer].parameter_bytes;
   }
   if (stage + 1 < site.parts()) from(demand_.layers[end - 1].backward_bytes, stage + 1);
-  const double work =
-      std::max(flops / AssumedFlops(system_.nodes[site.nodes[stage]]),
-               (moved + 3 * m * parameters) / LocalRate(site.nodes[stage], memory));
+  const double work = std::max(flops / AssumedFlops(system_.nodes[site.nodes[stage]]),
+                               (moved + 3 * m * parameters) / LocalRate(site.nodes[stage], memory));
   return work + transfers + 2 * m * kHandOver;
 }
 
@@ -220,8 +219,7 @@ double PlacementModel::RingTime(const Site& site) const {
                             : demand_.gradient_bytes / static_cast<double>(n);
   double hand_on = 0, add = 0;
   for (size_t i = 0; i < n; ++i) {
-    hand_on =
-        std::max(hand_on, CopyTime(bucket, site.memories[i], site.memories[(i + 1) % n]));
+    hand_on = std::max(hand_on, CopyTime(bucket, site.memories[i], site.memories[(i + 1) % n]));
     add = std::max(add, 3 * bucket / LocalRate(site.nodes[i], site.memories[i]));
   }
   return static_cast<double>(n - 1) * (2 * hand_on + add + kHandOver);

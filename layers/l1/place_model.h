@@ -6,10 +6,11 @@
 //   memory     what lies in a memory at once; a choice that needs more than there is, is none
 //
 // Where the model may be computed is a site (place_sites.h). Of nodes that share a batch, each has
-// the parameters carried to it and its gradients carried back and added up where the state lies, one
-// copy after the other; or each has all of the state and they add the gradients up in a ring. Of stages, each has those of its layers, counted as if all went over the
-// slowest of the links. With m parts of a batch and p stages a step takes (m + p − 1) / m of what
-// the slowest stage takes: the bubble is (p − 1) / (m + p − 1).
+// the parameters carried to it and its gradients carried back and added up where the state lies,
+// one copy after the other; or each has all of the state and they add the gradients up in a ring.
+// Of stages, each has those of its layers, counted as if all went over the slowest of the links.
+// With m parts of a batch and p stages a step takes (m + p − 1) / m of what the slowest stage
+// takes: the bubble is (p − 1) / (m + p − 1).
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ class SiteFinder {
     AddSingle();
     for (const bool in_stages : {false, true}) {
       for (size_t parts = 2; parts <= std::min(nodes_.size(), kMaxSharing); ++parts) {
-        const bool can = in_stages ? demand_.CanBeStages(parts)
-                                   : demand_.CanShare(static_cast<int64_t>(parts));
+        const bool can =
+            in_stages ? demand_.CanBeStages(parts) : demand_.CanShare(static_cast<int64_t>(parts));
         if (!can) continue;
         for (Nodes& set : SetsOf(parts, in_stages)) AddSeveral(std::move(set), in_stages);
       }
@@ -123,8 +123,8 @@ class SiteFinder {
     return set;
   }
 
-  // The nodes in the order that a batch goes through them: first the one with the widest path from a
-  // storage, then over the widest path from one to the next; as given where those are equal.
+  // The nodes in the order that a batch goes through them: first the one with the widest path from
+  // a storage, then over the widest path from one to the next; as given where those are equal.
   Nodes DataflowOrder(Nodes nodes) const {
     const auto from_storage = [&](uint32_t node) {
       double widest = 0;

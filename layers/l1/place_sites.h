@@ -1,7 +1,7 @@
 // The sites of a system: where a model may be computed.
 //
-// Of up to kAllSets nodes every set is a site. Of more, the sets of the kAllSets fastest are; and of
-// each size the fastest nodes, and around each node those that have the widest paths to it, one
+// Of up to kAllSets nodes every set is a site. Of more, the sets of the kAllSets fastest are; and
+// of each size the fastest nodes, and around each node those that have the widest paths to it, one
 // added after the other. In stages of more than kAllSets nodes there is one set of each size.
 #pragma once
 

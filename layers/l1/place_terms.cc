@@ -44,8 +44,8 @@ ParetoCost PlacementTerms::CostOf(ENodeRef node, const HeldChoices& held) const 
 
 // Which state an operation uses stands in the value that it makes.
 void PlacementTerms::ReadState() {
-  std::map<uint32_t, uint32_t> rests;     // by value: where the state rests that it is made of
-  std::map<uint32_t, bool> several;       // by value: made of state that several nodes have
+  std::map<uint32_t, uint32_t> rests;  // by value: where the state rests that it is made of
+  std::map<uint32_t, bool> several;    // by value: made of state that several nodes have
   const auto key = [&](egraph::Value value) { return graph_.Find(value).bits; };
   for (const char* function : {"ParamsFrom", "StateFrom"}) {
     graph_.ForEachRow(graph_.FindFunction(function), [&](const auto& row) {
@@ -138,7 +138,7 @@ void PlacementTerms::ReadOperation(ENodeRef n, Node& node) const {
     node.cost[kLoad] = model_.LoadTime(site.nodes[0], site.memories[0]);
   } else if (op == "forward_backward") {
     node.labels.emplace_back(kPartitionId, PartitionOf(site));
-    node.labels.emplace_back(kGradientsId, !site.shares_batch()          ? ""
+    node.labels.emplace_back(kGradientsId, !site.shares_batch()         ? ""
                                            : replicated_.contains(made) ? kRing
                                                                         : kGather);
     if (function == "Pipe2") return;

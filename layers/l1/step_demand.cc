@@ -71,10 +71,10 @@ StepDemand DemandOf(const Training& training, const System& system,
   const auto computing =
       std::count_if(system.nodes.begin(), system.nodes.end(),
                     [](const SystemNode& node) { return node.kind == NodeKind::kCompute; });
-  if (training.forward.turns.size() == 1 && computing > 1) MeasureShares(training, kernels, computing, demand);
+  if (training.forward.turns.size() == 1 && computing > 1)
+    MeasureShares(training, kernels, computing, demand);
   if (training.forward.turns.size() > 1) {
-    demand.why_beside_state =
-        "each turn of the goal reads the state as the turn before leaves it";
+    demand.why_beside_state = "each turn of the goal reads the state as the turn before leaves it";
   }
   for (const auto& variants : training.updates.graphs) {
     demand.update_flops += CountFlops(variants.front().graph);

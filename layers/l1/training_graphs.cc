@@ -70,8 +70,9 @@ class GraphBuilder {
  private:
   void BuildTrainGraph(size_t t, size_t v) {
     l2::TurnNodes turn = t_.forward.turns[t];
-    std::erase_if(turn.parameters,
-                  [&](size_t p) { return t_.updates.variants[v].Freezes(t_.forward.parameters[p]); });
+    std::erase_if(turn.parameters, [&](size_t p) {
+      return t_.updates.variants[v].Freezes(t_.forward.parameters[p]);
+    });
     Compute compute;
     compute.variant = v;
     compute.name =
@@ -135,8 +136,8 @@ class GraphBuilder {
     t_.eval.metrics = AddMetricOutputs(graph, t_.evaluation.metrics);
     for (size_t m = 0; m < t_.module->methods.size(); ++m) {
       if (t_.messages[m] == 0) continue;  // its parameters stay as they are
-      const l2::Form& update =
-          t_.module->methods.size() == 1 ? t_.updates.variants[0].update : t_.module->methods[m].update;
+      const l2::Form& update = t_.module->methods.size() == 1 ? t_.updates.variants[0].update
+                                                              : t_.module->methods[m].update;
       if (const l2::Form* form = l2::EvaluationUpdate(update)) {
         graph = ReadEvaluated(graph, *form, m);
       }

@@ -2,8 +2,8 @@
 // of the update, and one that evaluates.
 //
 // The backward pass is that of the unrewritten forward graph. Everything is named before
-// differentiation, so that a gradient is named after what it is the gradient of; and derived ops are
-// expanded before that, so that nothing is renamed in between.
+// differentiation, so that a gradient is named after what it is the gradient of; and derived ops
+// are expanded before that, so that nothing is renamed in between.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,8 @@ struct MetricOutputs {
 struct Compute {
   std::string name;
   tensor::Graph graph;
-  std::vector<tensor::NodeId> args;  // of the forward graph: the fields that it reads, then the mask
+  std::vector<tensor::NodeId>
+      args;  // of the forward graph: the fields that it reads, then the mask
   std::vector<MetricOutputs> metrics;
   std::vector<size_t> models;         // whose parameters it reads
   std::vector<std::string> messages;  // "actor.message", sent when it is done
@@ -74,8 +75,8 @@ struct Training {
   bool ReadsState(const std::string& name, size_t model) const;
 };
 
-std::string VariantSuffix(size_t variant);   // "", "_2", …
-std::string MessageName(size_t count);       // "GradUpdate", "GradUpdate2", …
+std::string VariantSuffix(size_t variant);  // "", "_2", …
+std::string MessageName(size_t count);      // "GradUpdate", "GradUpdate2", …
 void BuildGraphs(Training& training);
 
 }  // namespace l3c::l1

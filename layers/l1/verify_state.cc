@@ -126,10 +126,12 @@ void Verifier::CheckReplicaMessages(const Actor& actor, const Actor& other) {
     }
     for (const auto& [message, count] : missing) {
       if (count == 0) continue;
-      Error(Kind::kConsistency, where.at(message),
-            "pipeline '" + pipeline.name + "' sends '" + message + "' to " +
-                (count > 0 ? "'" + other.name + "', but not to '" + actor.name + "', which replicates it"
-                           : "'" + actor.name + "', but not to '" + other.name + "', which it replicates"))
+      Error(
+          Kind::kConsistency, where.at(message),
+          "pipeline '" + pipeline.name + "' sends '" + message + "' to " +
+              (count > 0
+                   ? "'" + other.name + "', but not to '" + actor.name + "', which replicates it"
+                   : "'" + actor.name + "', but not to '" + other.name + "', which it replicates"))
           .With({actor.span, "'" + actor.name + "' is declared here"})
           .Fix("send it to both, once each");
     }

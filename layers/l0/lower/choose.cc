@@ -193,7 +193,7 @@ class Chooser {
         search::CutShort(report, options_.budget, "saturating", std::move(hint));
     if (timeout.resource != "work") return timeout;
     timeout.spent = std::min(saturated_, options_.budget.work);
-    if (timeout.spent < timeout.budget) timeout.doing += ", which takes more than is left,";
+    if (timeout.spent < timeout.budget) timeout.doing += ", for which too little was left";
     return timeout;
   }
 

@@ -165,11 +165,12 @@ TEST(L1PlacedTest, ASharedStepIsWrittenOut) {
   }
 }
 
-// Gradients in a ring: each hop moves every bucket on by one node, then all that is whole goes round.
+// Gradients in a ring: each hop moves every bucket on by one node, then all that is whole goes
+// round.
 TEST(L1PlacedTest, ARingIsWrittenOut) {
-  const Program program = Placed(ReadText("tests/layers/l1/programs/wide.l2"), "four_gpus",
-                                 {{"l1/node.forward_backward", "gpu_0+gpu_1+gpu_2+gpu_3"},
-                                  {"l1/gradients", "ring"}});
+  const Program program =
+      Placed(ReadText("tests/layers/l1/programs/wide.l2"), "four_gpus",
+             {{"l1/node.forward_backward", "gpu_0+gpu_1+gpu_2+gpu_3"}, {"l1/gradients", "ring"}});
   std::string links;
   for (const Reference& link : FindPipeline(program, "train")->links) links += link.name + " ";
   EXPECT_EQ(links,
