@@ -140,10 +140,14 @@ class Finder {
 
   // Nothing where a batch gets to a site, and state there and gradients back.
   std::optional<PlacementCause> WhyNotReached(const Site& site) const {
+    std::vector<uint32_t> filled = facts_.stagings;
+    std::erase_if(filled, [&](uint32_t staging) {
+      return model_.ReadTime(facts_.storage, staging) == kUnreached;
+    });
     const auto batch = [&](uint32_t from) { return model_.BatchTime(from, site) < kUnreached; };
-    if (std::none_of(facts_.stagings.begin(), facts_.stagings.end(), batch)) {
+    if (std::none_of(filled.begin(), filled.end(), batch)) {
       for (uint32_t memory : site.memories) {
-        if (auto cause = WhyNoCopy(system_, facts_.stagings.front(), memory)) return cause;
+        if (auto cause = WhyNoCopy(system_, filled.front(), memory)) return cause;
       }
     }
     if (facts_.homes.empty()) return std::nullopt;
@@ -201,7 +205,7 @@ std::optional<PlacementCause> WhyNoCopy(const System& system, uint32_t from, uin
     if (!HoldsBuffers(node) && node.kind != NodeKind::kStorage) continue;
     return PlacementCause{"the way from " + a + " to " + b + " leads through " + node.name +
                               ", and one copy passes through no other memory",
-                          "add an edge " + a + " -> " + b};
+                          "add an edge " + a + " <-> " + b};
   }
   if (!ShortestPath(system, to, from).empty()) {
     return PlacementCause{

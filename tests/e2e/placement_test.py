@@ -136,7 +136,7 @@ class Placement(L3cTest):
         self.assertEqual(placed, self.l3c("lower", text, "--to", "l1").out)
         plan = self.l3c("lower", text, "--to", "l0").out
         self.l3c("check", self.write("ring.l0", plan))
-        for words in ("stream ", "token ", "wait ", "signal "):
+        for words in ("sequence train_0 on compute {", "wait full_0", "signal free_0"):
             self.assertIn(words, plan)
 
         free, _ = self.decisions(WIDE, "four_gpus.l1")
