@@ -475,9 +475,7 @@ PlacementResult Place(const System& system, const StepDemand& demand,
   more.budget.work = usual;
   const PlacementResult whole = Placer(system, demand, isas, max_depth, more).Run();
   if (whole.placement) {
-    // At the last piece of work a search counts as cut short.
-    const uint64_t enough = whole.explanation.report.work + 1;
-    timeout->hint += ": placement takes " + std::to_string(enough);
+    timeout->hint += ": placement takes " + std::to_string(whole.explanation.report.work);
   }
   return result;
 }
