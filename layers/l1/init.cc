@@ -20,6 +20,10 @@ uint64_t StateKey(std::string_view actor, std::string_view field) {
   return hash;
 }
 
+std::string_view NameForState(const Actor& actor) {
+  return actor.replicates.empty() ? actor.name : actor.replicates;
+}
+
 InitDistribution DistributionOf(const StateField& field) {
   switch (field.init) {
     case InitKind::kZeros:

@@ -13,6 +13,8 @@ namespace l3c::l1 {
 // The Philox stream of a state field under the run's seed: 64-bit FNV-1a of "actor.field". It
 // depends on the names alone, so that adding a layer leaves the others' weights as they were.
 uint64_t StateKey(std::string_view actor, std::string_view field);
+// By whose name an actor's state is drawn: its own, or that of the one that it replicates.
+std::string_view NameForState(const Actor& actor);
 
 // A field's initial distribution with every figure known.
 //   kZeros, kOnes, kConstant: all elements are `a`

@@ -16,7 +16,7 @@ Interpreter::Interpreter(const Program& program, uint64_t seed, tensor::Precisio
     : program_(program), precision_(precision) {
   for (const Actor& actor : program.actors) {
     for (const StateField& field : actor.state) {
-      std::vector<double> values = InitialValues(field, actor.name, seed);
+      std::vector<double> values = InitialValues(field, NameForState(actor), seed);
       state_[{actor.name, field.name}] =
           tensor::IsFloat(field.dtype)
               ? Array::Floats(field.dtype, field.shape, std::move(values))

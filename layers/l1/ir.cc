@@ -122,6 +122,11 @@ uint32_t HomeOf(const System& system, const Actor& actor) {
   return actor.home ? *actor.home : MemoryOf(system, actor.node);
 }
 
+bool IsBroughtIn(const System& system, const Actor& actor) {
+  const std::vector<uint32_t> local = LocalMemories(system, actor.node);
+  return std::find(local.begin(), local.end(), HomeOf(system, actor)) == local.end();
+}
+
 bool HasPath(const System& system, uint32_t from, uint32_t to) {
   std::vector<bool> reached(system.nodes.size());
   std::vector<uint32_t> work = {from};

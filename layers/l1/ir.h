@@ -118,7 +118,11 @@ struct Actor {
   uint32_t node = 0;
   // `state @ MEMORY`: another memory than the node's, which the state lies in and is brought in
   // from, what a kernel needs while the kernel before it runs, and taken back to.
+  // A memory that the node reaches itself is read and written in place.
   std::optional<uint32_t> home;
+  // `replicates ACTOR`: another actor, declared before, whose state this one has a copy of. It
+  // begins with the same values and gets a message whenever the other does.
+  std::string replicates;
   std::vector<StateField> state;
   std::vector<Window> windows;
   std::vector<Handler> handlers;
@@ -291,6 +295,8 @@ std::vector<uint32_t> LocalMemories(const System& system, uint32_t compute);
 uint32_t MemoryOf(const System& system, uint32_t compute);
 // Where the state of an actor lies.
 uint32_t HomeOf(const System& system, const Actor& actor);
+// Whether it must be brought into the memory that its node works in: the node does not reach it.
+bool IsBroughtIn(const System& system, const Actor& actor);
 // Whether buffers can live on the node: a memory node, or a compute node with vram.
 bool HoldsBuffers(const SystemNode& node);
 // Bytes that buffers on the node may take: capacity or vram.

@@ -19,7 +19,7 @@
 namespace l3c::l1 {
 
 // At most so many layers are told apart: of more, neighbours are taken together.
-inline constexpr size_t kMaxLayers = 8;
+inline constexpr size_t kMaxLayers = 64;
 
 // One stage's forward or backward pass on one part of a batch.
 struct StageUnit {

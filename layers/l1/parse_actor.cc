@@ -17,6 +17,7 @@ void ProgramParser::ParseActor() {
   const auto node = ExpectNode("a compute node");
   if (!node) return SkipToDeclaration(Keywords());
   actor.node = *node;
+  if (AcceptWord("replicates") && !ParseReplicated(actor)) return SkipToDeclaration(Keywords());
   std::map<std::string, Span> states, windows, messages;
   std::vector<RawHandler> handlers;
   std::vector<std::pair<size_t, Name>> window_fields;
@@ -50,6 +51,25 @@ void ProgramParser::ParseActor() {
     handlers_.push_back(std::move(handler));
   }
   program_.actors.push_back(std::move(actor));
+}
+
+bool ProgramParser::ParseReplicated(Actor& actor) {
+  const auto name = ExpectName("the actor whose state it has a copy of");
+  if (!name) return false;
+  const Actor* other = FindActor(program_, name->text);
+  if (other == nullptr) {
+    std::vector<std::string> actors;
+    for (const Actor& a : program_.actors) actors.push_back(a.name);
+    ErrorUnknown("actor", *name, actors, Kind::kSafety);
+    return false;
+  }
+  if (!other->replicates.empty()) {
+    Error(name->span, "'" + name->text + "' has a copy itself, of '" + other->replicates + "'",
+          Kind::kConsistency);
+    return false;
+  }
+  actor.replicates = name->text;
+  return true;
 }
 
 bool ProgramParser::ParseHome(Actor& actor) {

@@ -9,11 +9,11 @@ namespace l3c::l1 {
 using tensor::Graph;
 using tensor::NodeId;
 
-namespace {
-
 std::string Numbered(const std::string& name, size_t number) {
   return name + "_" + std::to_string(number);
 }
+
+namespace {
 
 void AddParam(Stage& stage, const std::string& name, uint32_t region, const TensorType& type) {
   stage.params.push_back({name, region, type.dtype, type.shape, {}});
@@ -39,6 +39,11 @@ std::vector<std::string> StateRead(const SharedGraph& shared) {
 }
 
 }  // namespace
+
+bool PipelineWriter::Reaches(uint32_t node, uint32_t memory) const {
+  const std::vector<uint32_t> local = LocalMemories(program_.system, node);
+  return std::find(local.begin(), local.end(), memory) != local.end();
+}
 
 void PipelineWriter::Begin(const std::string& name) {
   pipeline_ = {};
@@ -85,7 +90,7 @@ Stage PipelineWriter::OnLoader(const std::string& name) const {
 void PipelineWriter::AddWhole(const std::string& name, Stage loader,
                               const std::vector<Computation>& graphs, uint32_t node,
                               uint32_t memory) {
-  const bool travels = memory != place_.home;
+  const bool travels = !Reaches(node, place_.home);
   const bool own_transfer = memory != place_.staging && place_.own_transfer;
   std::vector<std::string> receivers;
   for (const Computation& computation : graphs) {
@@ -191,14 +196,19 @@ void PipelineWriter::Gives(const SharedGraph& graph, uint32_t memory) {
   for (const tensor::Output& output : graph.graph.outputs()) at_[output.name] = memory;
 }
 
-void PipelineWriter::AddShared(const std::string& name, Stage loader,
-                               const Computation& computation, const RowShares& shares) {
+void PipelineWriter::BeginShared(const std::string& name, Stage loader,
+                                 const Computation& computation, const RowShares& shares) {
   Begin(name);
   FillLoader(loader, {computation}, {"cut_" + name}, place_.staging, "");
   AddStage(std::move(loader));
   AddGraph("cut_" + name, shares.cut, place_.loader, {}, false);
   Gives(shares.cut, place_.staging);
   AddStage(Scatter(name, computation, shares));
+}
+
+void PipelineWriter::AddShared(const std::string& name, Stage loader,
+                               const Computation& computation, const RowShares& shares) {
+  BeginShared(name, std::move(loader), computation, shares);
   for (size_t p = 0; p < place_.model.size(); ++p) {
     const std::string part = Numbered(computation.name, p);
     if (Travels(p)) {

@@ -4,6 +4,8 @@
 //   whole    load -> (transfer ->) (carry ->) graph -> (return ->) messages
 //   shared   load -> cut -> scatter -> for each part (carry ->) graph_n -> gather -> reduce ->
 //            messages
+//   ring     load -> cut -> scatter -> for each part graph_n -> for each hop (ring_n -> the nodes'
+//            add_n) -> spread -> for each node reduce_n -> messages to its own actor
 //   stages   load -> cut -> for each stage (carry ->) weights_n; for each part of the batch its
 //            forward passes, then for each its backward passes, a carry before each that takes
 //            something from another memory; sum_n of each stage -> gather -> reduce -> messages
@@ -18,6 +20,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/l1/gradient_ring.h"
 #include "layers/l1/ir.h"
 #include "layers/l1/model_stages.h"
 #include "layers/l1/place.h"
@@ -45,6 +48,10 @@ struct Computation {
   std::vector<std::pair<std::string, support::EscapeHatch>> kernels;
 };
 
+std::string Numbered(const std::string& name, size_t number);  // "x_2"
+// The actor with a node's copy of the state of another actor; node 0 has that itself.
+std::string ReplicaName(const std::string& actor, size_t node);
+
 class PipelineWriter {
  public:
   // Both must outlive this. The program has its actors, with their windows but for the readers.
@@ -56,6 +63,9 @@ class PipelineWriter {
                 uint32_t node, uint32_t memory);
   void AddShared(const std::string& name, Stage loader, const Computation& computation,
                  const RowShares& shares);
+  // Of a replicated placement: the actors of all nodes are there.
+  void AddRing(const std::string& name, Stage loader, const Computation& computation,
+               const RowShares& shares);
   void AddStages(const std::string& name, Stage loader, const Computation& computation,
                  const RowShares& shares);
   // Names whoever reads a window, when all pipelines have been added.
@@ -87,6 +97,16 @@ class PipelineWriter {
   Stage Gather(const std::string& name, const std::string& to, const SharedGraph& graph,
                uint32_t memory) const;
 
+  // Of a batch that is shared, up to where each part has its rows.
+  void BeginShared(const std::string& name, Stage loader, const Computation& computation,
+                   const RowShares& shares);
+  // Of a ring (pipeline_writer_ring.cc).
+  static std::vector<std::pair<std::string, std::string>> WindowsAt(const Computation& computation,
+                                                                    size_t node);
+  void AddRingHop(const std::string& name, const RowShares& shares, const Buckets& buckets,
+                  size_t hop);
+  Stage Spread(const std::string& name, const RowShares& shares, const Buckets& buckets,
+               const std::vector<SharedGraph>& rest) const;
   // Of stages.
   void AddWeights(const std::string& name, size_t stage, const Computation& computation,
                   const std::vector<StageUnit>& units);
@@ -95,7 +115,11 @@ class PipelineWriter {
   SharedGraph WithWeights(const SharedGraph& graph, size_t stage) const;
 
   void Gives(const SharedGraph& graph, uint32_t memory);
-  bool Travels(size_t part) const { return place_.resident[part] != place_.home; }
+  // Whether a node reads and writes a memory directly.
+  bool Reaches(uint32_t node, uint32_t memory) const;
+  bool Travels(size_t part) const {
+    return !place_.replicated && !Reaches(place_.model[part], place_.home);
+  }
 
   const Placement& place_;
   Program& program_;

@@ -14,8 +14,11 @@
 #include "egraph/extract/pareto.h"
 #include "egraph/program.h"
 #include "egraph/view.h"
+#include "layers/l1/place_cuts.h"
 #include "layers/l1/place_facts.h"
+#include "layers/l1/place_failure.h"
 #include "layers/l1/place_model.h"
+#include "layers/l1/place_terms.h"
 #include "layers/search/rule_trace.h"
 #include "layers/search/saturation.h"
 #include "layers/support/units.h"
@@ -37,16 +40,9 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // The operations of a step, in the order of their decisions.
 constexpr std::array<const char*, 3> kOperations = {"load", "forward_backward", "model_state"};
 
-// Components of the cost: what the loading stage takes, what a stage that carries batches takes,
-// what the rest does; and the bytes that lie somewhere for it, which decide between equal times.
-enum Component : size_t { kLoad, kCarry, kCompute, kBytes, kComponents };
-
-// What a plan is held to: decision → label.
-using Held = std::map<std::string, std::string>;
-
 // A placement of the graph for so many steps in flight.
 struct Plan {
-  std::array<double, kComponents> cost{};
+  std::array<double, kPlacementComponents> cost{};
   std::map<std::string, std::string> label;  // by decision; kStagesId only where a batch is carried
   std::string home;                          // where the state is used
   std::string rests;                         // and lies, where that is another memory
@@ -90,7 +86,8 @@ class Placer {
     const EGraphView view(graph_);
     view_ = &view;
     root_ = view.ClassOf(*graph_.Lookup(graph_.FindFunction("Step"), {}));
-    ReadNodes();
+    const PlacementTerms terms(system_, demand_, model_, *facts_, graph_, view);
+    terms_ = &terms;
     Choose();
     return std::move(result_);
   }
@@ -150,158 +147,17 @@ class Placer {
     return false;
   }
 
-  // ---- Costs --------------------------------------------------------------------------------
-
   std::string Text(egraph::Value value) const { return graph_.AsString(value); }
-
-  // The site that a node's or a set of nodes' name stands for, in a place.
-  const Site& SiteOf(const std::string& label, const std::string& place) const {
-    return *std::find_if(facts_->sites.begin(), facts_->sites.end(), [&](const Site& site) {
-      return site.label == label && site.place == place;
-    });
-  }
-
-  ParetoCost MoveCost(const std::string& what, const std::string& from, const std::string& to,
-                      bool along) const {
-    ParetoCost cost{};
-    // Batches and parameters come from one memory, gradients go to one.
-    const bool back = what == "gradients";
-    const auto memory = FindNode(system_, back ? to : from);
-    const auto site = facts_->site_at.find(back ? from : to);
-    if (!memory || site == facts_->site_at.end()) {
-      cost[kBytes] = kNever;
-      return cost;
-    }
-    const double parts = static_cast<double>(site->second->parts());
-    if (what == "data") {
-      cost[kLoad] = model_.ReadTime(*memory, site->second->memories[0]);
-    } else if (what == "batch") {
-      const double time = model_.BatchTime(*memory, *site->second);
-      cost[along ? kLoad : kCarry] = time + (along ? 0 : kHandOver);
-      cost[kBytes] = demand_.batch_bytes;
-    } else if (back) {
-      cost[kCompute] = model_.GradientTime(*site->second, *memory);
-      cost[kBytes] = parts * demand_.gradient_bytes;
-    } else {
-      cost[kCompute] = model_.ParameterTime(*memory, *site->second);
-      cost[kBytes] = parts * demand_.parameter_bytes;
-    }
-    return cost;
-  }
-
-  // What an e-node costs by itself, and the labels that it stands for.
-  struct NodeFacts {
-    ParetoCost cost{};
-    // Decision, label; "" where the decision is none with it.
-    std::vector<std::pair<std::string, std::string>> labels;
-    const Site* site = nullptr;  // of an operation
-  };
-
-  void ReadNodes() {
-    const EGraphView& view = *view_;
-    // Which place the operations of a class work in stands in what asked for them.
-    std::map<uint32_t, std::string> place;
-    // Where the state rests that a value is made of, and by class of the operations that make it.
-    std::map<uint32_t, uint32_t> rests, streamed;
-    for (const char* function : {"ParamsFrom", "StateFrom"}) {
-      graph_.ForEachRow(graph_.FindFunction(function), [&](const auto& row) {
-        rests[graph_.Find(row.output()).bits] = NodeNamed(Text(row.arg(0)));
-      });
-    }
-    graph_.ForEachRow(graph_.FindFunction("Op2"), [&](const auto& row) {
-      if (const auto from = rests.find(graph_.Find(row.arg(2)).bits); from != rests.end()) {
-        rests[graph_.Find(row.output()).bits] = from->second;
-      }
-    });
-    const egraph::FunctionId made = graph_.FindFunction("Made");
-    graph_.ForEachRow(made, [&](const auto& row) {
-      const ClassRef c = view.ClassOf(row.output());
-      if (!c.valid()) return;
-      place[c.index] = Text(row.arg(1));
-      if (const auto from = rests.find(graph_.Find(row.arg(0)).bits); from != rests.end()) {
-        streamed[c.index] = from->second;
-      }
-    });
-    nodes_.resize(view.node_count());
-    for (uint32_t i = 0; i < nodes_.size(); ++i) {
-      const ENodeRef n{i};
-      NodeFacts& facts = nodes_[i];
-      const std::string& function = view.function(n).name;
-      const auto args = view.NodeArgs(n);
-      if (function == "Ahead") {
-        const int64_t depth = graph_.AsI64(args[0]);
-        facts.cost[kBytes] = static_cast<double>(depth) * demand_.batch_bytes;
-        facts.labels = {{kDepthId, std::to_string(depth)}, {kStagingId, Text(args[1])}};
-      } else if (function == "Move" || function == "Along") {
-        const bool along = function == "Along";
-        const std::string what = Text(args[1]);
-        if (what == "batch") facts.labels = {{kStagesId, along ? "fused" : "split"}};
-        facts.cost = MoveCost(what, Text(args[2]), Text(args[3]), along);
-      } else if (function == "Here") {
-        // A batch that is used where it is staged.
-        const ClassRef there = view.NodeChildren(n)[0];
-        if (there.valid() && view.function(view.FirstNode(there)).name == "Run1") {
-          facts.labels = {{kStagesId, ""}};
-        }
-      } else if (function == "StepAt" && !facts_->streams.empty()) {
-        facts.labels = {{kStateId, kResident}};
-      } else if (function == "StepFrom") {
-        facts.labels = {{kStateId, "in " + Text(args[0])}};
-      } else if (function == "CutAt") {
-        const std::string cut = Text(args[1]);
-        const int64_t parts = graph_.AsI64(args[2]);
-        const Site& site = *facts_->site_at.at(Text(args[0]));
-        facts.labels = {{kCutId, cut}, {kMicroId, std::to_string(parts)}};
-        const auto at = std::find_if(site.cuts.begin(), site.cuts.end(),
-                                     [&](const auto& c) { return CutLabel(c) == cut; });
-        facts.cost[kCompute] = model_.StagesTime(site, *at, parts);
-      } else if (function == "Run1" || function == "Run2" || function == "Rerun2" ||
-                 function == "Pipe2") {
-        const std::string op = Text(args[0]);
-        const Site& site = SiteOf(Text(args[1]), place.at(view.NodeClass(n).index));
-        facts.site = &site;
-        facts.labels = {{NodeDecision(op), site.label}};
-        const auto from = streamed.find(view.NodeClass(n).index);
-        const bool streams = from != streamed.end();
-        if (op == "load") {
-          facts.cost[kLoad] = model_.LoadTime(site.nodes[0], site.memories[0]);
-        } else if (op == "forward_backward") {
-          facts.labels.emplace_back(kPartitionId, PartitionOf(site));
-          if (function != "Pipe2") {
-            facts.labels.insert(facts.labels.end(), {{kCutId, ""}, {kMicroId, ""}});
-            facts.cost[kCompute] =
-                (streams ? model_.StreamedModelTime(from->second, site) : model_.ModelTime(site)) *
-                (function == "Rerun2" ? kRecomputeFactor : 1);
-          }
-        } else {
-          facts.cost[kCompute] = streams ? model_.StreamedUpdateTime(from->second, site)
-                                         : model_.UpdateTime(site.nodes[0], site.memories[0]);
-        }
-      }
-    }
-  }
-
-  ParetoCost NodeCost(ENodeRef n, const Held& held) const {
-    const NodeFacts& facts = nodes_[n.index];
-    for (const auto& [decision, label] : facts.labels) {
-      const auto hold = held.find(decision);
-      if (hold == held.end() || hold->second == label) continue;
-      ParetoCost never{};
-      never[kBytes] = kNever;
-      return never;
-    }
-    return facts.cost;
-  }
 
   // ---- Choice -------------------------------------------------------------------------------
 
   // The placements under `held`, of which the depth is a part, that none beats in all components.
-  std::vector<Plan> Front(const Held& held, int64_t depth) {
+  std::vector<Plan> Front(const HeldChoices& held, int64_t depth) {
     if (out_of_work_) return {};
     egraph::ParetoOptions options;
-    options.components = kComponents;
+    options.components = kPlacementComponents;
     options.max_work = left_;
-    options.node_cost = [&](const EGraphView&, ENodeRef n) { return NodeCost(n, held); };
+    options.node_cost = [&](const EGraphView&, ENodeRef n) { return terms_->CostOf(n, held); };
     const egraph::ParetoResult result = egraph::ParetoExtract(*view_, root_, options);
     // Out of work, an extraction goes on to the end with what comes first.
     const uint64_t spent = std::min(left_, result.considered);
@@ -312,12 +168,12 @@ class Placer {
     if (out_of_work_) return front;
     for (const egraph::ParetoTerm& term : result.terms) {
       Plan plan;
-      std::copy_n(term.cost.begin(), static_cast<size_t>(kComponents), plan.cost.begin());
+      std::copy_n(term.cost.begin(), static_cast<size_t>(kPlacementComponents), plan.cost.begin());
       plan.depth = depth;
       plan.SetTime();
       plan.nodes = term.nodes;
       for (ENodeRef n : term.nodes) {
-        for (const auto& [decision, label] : nodes_[n.index].labels) {
+        for (const auto& [decision, label] : terms_->LabelsOf(n)) {
           if (!label.empty()) plan.label[decision] = label;
         }
         const std::string& function = view_->function(n).name;
@@ -333,12 +189,12 @@ class Placer {
   }
 
   // The best plan under `held`; the fewest steps in flight where several are as good.
-  std::optional<Plan> Best(const Held& held) {
+  std::optional<Plan> Best(const HeldChoices& held) {
     std::optional<Plan> best;
     for (int64_t d = 1; d <= facts_->max_depth; ++d) {
       const auto depth = held.find(kDepthId);
       if (depth != held.end() && depth->second != std::to_string(d)) continue;
-      Held at = held;
+      HeldChoices at = held;
       at[kDepthId] = std::to_string(d);
       for (Plan& plan : Front(at, d)) {
         ++result_.explanation.report.scored;
@@ -361,6 +217,7 @@ class Placer {
             kPartitionId,
             kCutId,
             kMicroId,
+            kGradientsId,
             NodeDecision("model_state"),
             kStateId,
             kStagesId,
@@ -368,14 +225,15 @@ class Placer {
   }
 
   // What `--force` and the mode of the search hold the plan to; nothing after a failure.
-  std::optional<Held> Holds() {
-    Held held;
+  std::optional<HeldChoices> Holds() {
+    HeldChoices held;
     for (const std::string& id : Decisions()) {
       const auto forced = options_.forced.find(id);
       if (forced == options_.forced.end()) continue;
       const std::vector<std::string>& choices = facts_->choices[id];
       if (std::find(choices.begin(), choices.end(), forced->second) == choices.end()) {
-        Fail("'" + forced->second + "' is no choice for " + id + WhyNotShared(id, forced->second),
+        Fail("'" + forced->second + "' is no choice for " + id +
+                 WhyNoChoice(demand_, id, forced->second),
              "the choices are " + Listed(choices));
         return std::nullopt;
       }
@@ -406,9 +264,9 @@ class Placer {
 
   double AloneTime(const std::string& op, const std::string& label) const {
     const Site& site = *std::find_if(facts_->sites.begin(), facts_->sites.end(),
-                                     [&](const Site& s) { return s.label == label; });
+                                     [&](const Site& s) { return s.name == label; });
     if (op == "load") return model_.LoadTime(site.nodes[0], site.memories[0]);
-    if (op == "model_state") return model_.UpdateTime(site.nodes[0], site.memories[0]);
+    if (op == "model_state") return model_.ReplicatedUpdateTime(site);
     if (!site.in_stages) return model_.ModelTime(site);
     double best = kNever;
     for (const std::vector<size_t>& cut : site.cuts) {
@@ -447,14 +305,18 @@ class Placer {
     place.storage = facts_->storage;
     place.loader = one("load");
     place.staging = NodeNamed(best->label.at(kStagingId));
-    place.update = one("model_state");
-    place.home = NodeNamed(best->home);
+    const auto home = FindNode(system_, best->home);
+    place.replicated = !home;
+    if (home) place.update = one("model_state");
+    if (home) place.home = *home;
     if (!best->rests.empty()) place.rests = NodeNamed(best->rests);
     for (ENodeRef n : best->nodes) {
-      const Site* site = nodes_[n.index].site;
+      const Site* site = terms_->SiteOf(n);
       if (site == nullptr || Text(view_->NodeArgs(n)[0]) != "forward_backward") continue;
       place.model = site->nodes;
       place.resident = site->memories;
+      if (place.replicated) place.update = site->nodes[0];
+      if (place.replicated) place.home = site->memories[0];
       if (!site->in_stages) continue;
       place.micro_batches = std::stoll(best->label.at(kMicroId));
       for (const std::vector<size_t>& cut : site->cuts) {
@@ -470,61 +332,18 @@ class Placer {
     result_.placement = std::move(place);
   }
 
-  // The first cause that excludes every placement.
-  void TellWhyNone(const Held& held) {
+  void TellWhyNone(const HeldChoices& held) {
     if (!without_.empty()) {
       Fail("without the rules " + without_ + " of placement.egg nothing can be placed",
            "leave them in: drop --without");
-    } else if (const auto [reason, hint] = WhyNoLoading(); !reason.empty()) {
-      Fail(reason, hint);
-    } else if (facts_->why_not.empty() && !held.empty()) {
-      Fail("what is asked for leaves no placement", "ask for less: --explain lists what there is");
-    } else if (!facts_->why_not.empty()) {
-      // Of the node that is asked for, else of the first that does not do.
-      const auto asked = held.find(NodeDecision("forward_backward"));
-      auto why =
-          asked == held.end() ? facts_->why_not.begin() : facts_->why_not.find(asked->second);
-      if (why == facts_->why_not.end()) why = facts_->why_not.begin();
-      Fail("the model cannot be computed on " + why->first + ": " + why->second,
-           "use smaller batches, a smaller model or an update with less state, or give the memory "
-           "what it needs");
-    } else {
-      Fail("no path of edges carries the batch and the state to where they are needed",
-           "add the missing edges between the memories");
+      return;
     }
-  }
-
-  // Why no batch can be drawn, and a way out; nothing where one can.
-  std::pair<std::string, std::string> WhyNoLoading() {
-    if (facts_->choices[NodeDecision("load")].empty()) {
-      return {
-          "no node of the system can draw batches: files are read by a host's processor, and all "
-          "compute nodes are accelerators with memory of their own",
-          "add a compute node without vram, and a memory node with an edge to it"};
-    }
-    if (facts_->stagings.empty()) {
-      return {"no compute node has an edge with a memory node that a batch could be drawn into",
-              "add a memory node and an edge"};
-    }
-    const bool reached = std::any_of(
-        facts_->stagings.begin(), facts_->stagings.end(),
-        [&](uint32_t staging) { return model_.ReadTime(facts_->storage, staging) < kNever; });
-    if (!reached) {
-      return {"no path of edges leads from " + Name(facts_->storage) + " to " +
-                  Listed(Names(facts_->stagings)) + ", where batches are drawn into",
-              "add an edge " + Name(facts_->storage) + " -> " + Name(facts_->stagings.front())};
-    }
-    return {};
-  }
-
-  std::vector<std::string> Names(const std::vector<uint32_t>& nodes) const {
-    std::vector<std::string> names;
-    for (uint32_t node : nodes) names.push_back(Name(node));
-    return names;
+    PlacementCause cause = WhyNoPlacement(system_, demand_, model_, *facts_, held);
+    Fail(std::move(cause.reason), std::move(cause.hint));
   }
 
   // Of plans that are as good, that with the first label in each decision, in their order.
-  void PreferFirst(Held held, Plan& best) {
+  void PreferFirst(HeldChoices held, Plan& best) {
     for (const std::string& id : Decisions()) {
       const auto chosen = best.label.find(id);
       if (chosen == best.label.end() || held.contains(id)) continue;
@@ -556,7 +375,7 @@ class Placer {
     decision.losers.push_back(std::move(loser));
   }
 
-  void Explain(const std::string& id, const Plan& best, const Held& held) {
+  void Explain(const std::string& id, const Plan& best, const HeldChoices& held) {
     search::Decision decision;
     decision.id = id;
     decision.chosen = best.label.at(id);
@@ -570,7 +389,7 @@ class Placer {
         return std::count(cut.begin(), cut.end(), '|');
       };
       if (id == kCutId && bars(label) != bars(decision.chosen)) continue;
-      Held other = held;
+      HeldChoices other = held;
       other[id] = label;
       // Who loses, and by how much, is told beside the search.
       left_ = options_.budget.work;
@@ -579,7 +398,8 @@ class Placer {
         AddLoser(decision, best, label, *plan);
       } else if (out_of_work_) {
         decision.pruned.push_back({What(id) + label, "not compared: the budget of work ended", 1});
-      } else if (std::string why = WhyNot(id, label); !why.empty()) {
+      } else if (std::string why = WhyNoPlanWith(system_, model_, *facts_, id, label);
+                 !why.empty()) {
         decision.pruned.push_back({What(id) + label, std::move(why), 1});
       } else {
         excluded.push_back(label);
@@ -599,50 +419,11 @@ class Placer {
     result_.explanation.decisions.push_back(std::move(decision));
   }
 
-  // Of a partition that there is none of: what keeps a batch from being cut so.
-  std::string WhyNotShared(const std::string& id, const std::string& label) const {
-    if (id != kPartitionId) return "";
-    if (!demand_.why_beside_state.empty()) return ": " + demand_.why_beside_state;
-    for (const auto& [parts, why] : demand_.why_not_shared) {
-      const bool asked = label == "data(" + std::to_string(parts) + ")" ||
-                         (label.starts_with("stages(") && parts == 2);
-      if (asked) return ": " + why;
-    }
-    return "";
-  }
-
   static std::string What(const std::string& id) {
     if (id == kDepthId) return "depth ";
     if (id == kStagingId) return "staging in ";
     if (id == kStateId) return "state ";
     return id.starts_with("l1/node.") ? "node " : "";
-  }
-
-  // Why no plan is left with a label, where one cause can be told.
-  std::string WhyNot(const std::string& id, const std::string& label) const {
-    if (id == NodeDecision("forward_backward")) {
-      if (const auto why = facts_->why_not.find(label); why != facts_->why_not.end())
-        return why->second;
-    }
-    if (id == NodeDecision("model_state")) {
-      for (uint32_t memory : LocalMemories(system_, NodeNamed(label))) {
-        if (!model_.StateFits(memory)) return "state larger than " + Name(memory) + "'s memory";
-      }
-    }
-    if (id == kStagingId || id == NodeDecision("load")) {
-      const std::vector<uint32_t> memories = id == kStagingId
-                                                 ? std::vector<uint32_t>{NodeNamed(label)}
-                                                 : LocalMemories(system_, NodeNamed(label));
-      const bool reached = std::any_of(memories.begin(), memories.end(), [&](uint32_t memory) {
-        return model_.ReadTime(facts_->storage, memory) < kNever;
-      });
-      if (!reached) return "no path of edges leads from " + Name(facts_->storage) + " to it";
-    }
-    if (id == kDepthId) {
-      const auto why = facts_->why_not_depth.find(std::stoll(label));
-      if (why != facts_->why_not_depth.end()) return why->second;
-    }
-    return "";
   }
 
   // The rules behind an operation's e-node and behind how its first operand gets there: what stands
@@ -652,7 +433,7 @@ class Placer {
     bool inside = false;
     std::set<std::string> cited;
     for (ENodeRef n : term) {
-      if (nodes_[n.index].site != nullptr) inside = Text(view_->NodeArgs(n)[0]) == op;
+      if (terms_->SiteOf(n) != nullptr) inside = Text(view_->NodeArgs(n)[0]) == op;
       const egraph::RuleId id = view_->NodeRule(n);
       if (!inside || id == egraph::kInitial || id == egraph::kCongruence) continue;
       const egraph::Rule& rule = graph_.rule(id);
@@ -674,7 +455,7 @@ class Placer {
   bool out_of_work_ = false;
   bool telling_ = false;  // who lost, which is beside the search and its budget
   const EGraphView* view_ = nullptr;
-  std::vector<NodeFacts> nodes_;  // by e-node
+  const PlacementTerms* terms_ = nullptr;
   ClassRef root_;
 };
 
@@ -683,7 +464,20 @@ class Placer {
 PlacementResult Place(const System& system, const StepDemand& demand,
                       const std::vector<std::string>& isas, int64_t max_depth,
                       const search::LoweringOptions& options) {
-  return Placer(system, demand, isas, max_depth, options).Run();
+  PlacementResult result = Placer(system, demand, isas, max_depth, options).Run();
+  auto* timeout = result.failure ? std::get_if<search::Timeout>(&*result.failure) : nullptr;
+  const uint64_t usual = search::Budget().work;
+  if (timeout == nullptr || timeout->resource != "work" || options.budget.work >= usual) {
+    return result;
+  }
+  // How much is enough is found by doing it.
+  search::LoweringOptions more = options;
+  more.budget.work = usual;
+  const PlacementResult whole = Placer(system, demand, isas, max_depth, more).Run();
+  if (whole.placement) {
+    timeout->hint += ": placement takes " + std::to_string(whole.explanation.report.work);
+  }
+  return result;
 }
 
 }  // namespace l3c::l1

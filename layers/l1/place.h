@@ -23,14 +23,16 @@ struct LayerWork {
 
 // The exact work of one step of the method, machine-independent.
 struct StepDemand {
-  double model_flops = 0;       // forward and backward
-  double update_flops = 0;      // the optimiser
-  double batch_bytes = 0;       // of one batch: what the loader reads, decodes and hands over
-  double gradient_bytes = 0;    // from the model to the update
-  double state_bytes = 0;       // parameters and optimiser state, persistent
-  double parameter_bytes = 0;   // what the model reads of the state
-  double largest_bytes = 0;     // of a parameter
-  int64_t parameters = 0;       // how many
+  double model_flops = 0;      // forward and backward
+  double update_flops = 0;     // the optimiser
+  double batch_bytes = 0;      // of one batch: what the loader reads, decodes and hands over
+  double gradient_bytes = 0;   // from the model to the update
+  double state_bytes = 0;      // parameters and optimiser state, persistent
+  double parameter_bytes = 0;  // what the model reads of the state
+  double largest_bytes = 0;    // of a parameter
+  int64_t parameters = 0;      // how many
+  // Of the buckets that gradients are added up in by so many nodes: bytes of the largest.
+  std::map<int64_t, double> largest_bucket;
   double activation_bytes = 0;  // the most that lives at once between forward and backward
   // Into how many equal parts a batch can be cut; and why not into others.
   std::vector<int64_t> shares;
@@ -56,6 +58,9 @@ struct Placement {
   std::vector<uint32_t> resident;
   uint32_t update = 0;  // the actor with the state
   uint32_t home = 0;    // the memory that the state is used in, and lies in
+  // Each node of `model` has the state in its memory and updates it, with gradients that they add
+  // up in a ring in their order; `update` and `home` are the first ones.
+  bool replicated = false;
   // Another memory that it rests in, of which a window alone is in `home`.
   std::optional<uint32_t> rests;
   // Of a model in stages: the stage of each layer on the nodes of `model`, and into how many parts

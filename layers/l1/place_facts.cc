@@ -5,6 +5,9 @@
 #include <set>
 #include <utility>
 
+#include "layers/l1/place_cuts.h"
+#include "layers/l1/place_failure.h"
+#include "layers/l1/place_sites.h"
 #include "layers/support/units.h"
 
 namespace l3c::l1 {
@@ -22,9 +25,13 @@ const std::vector<std::string>& PlacementFacts::ChoicesOf(const std::string& dec
   return it == choices.end() ? kNone : it->second;
 }
 
+bool PlacementFacts::IsBeside(uint32_t home) const {
+  return std::find(near.begin(), near.end(), home) == near.end();
+}
+
 namespace {
 
-constexpr size_t kMostNodes = 8;
+constexpr size_t kMostNodes = 16;
 constexpr size_t kLeastHosts = 2;
 constexpr double kNoWay = std::numeric_limits<double>::infinity();
 
@@ -91,27 +98,27 @@ class FactWriter {
         "(set (Name (Data)) \"data\")\n(AtRest (Data) " + Quoted(Name(facts_.storage)) + ")\n";
 
     nodes_that_compute_ = static_cast<int64_t>(std::min(computing.size(), kMaxSharing));
-    facts_.sites = SitesOf(system_, demand_, computing, facts_.max_depth);
+    facts_.sites = SitesOf(system_, demand_, model_, computing, facts_.max_depth);
     if (options_.keep_order &&
         std::erase_if(facts_.sites, [](const Site& s) { return s.parts() > 1; })) {
       Prune("batches that nodes share", "gradients would add up in another order (numerics exact)");
     }
-    std::set<std::string> computed;  // sites, by label
+    TellWhatIsLeftOut(computing.size());
     for (const Site& site : facts_.sites) {
+      facts_.site_named[site.label] = &site;
       Fact("Local", {site.label, site.place});
-      if (!computed.insert(site.label).second) continue;
       if (site.in_stages) {
         Fact("InStages", {"forward_backward", site.label});
-        facts_.choices[NodeDecision("forward_backward")].push_back(site.label);
+        AddOnce(facts_.choices[NodeDecision("forward_backward")], site.name);
         StateCuts(site);
-      } else {
-        Able("forward_backward", site.label);
+      } else if (!site.beside) {
+        Able("forward_backward", site);
       }
       AddOnce(facts_.choices[kPartitionId], PartitionOf(site));
       if (site.parts() > 1) continue;
-      Able("model_state", site.label);
+      Able("model_state", site);
       // Files are read by the host's own processors.
-      if (system_.nodes[site.nodes[0]].vram == 0) Able("load", site.label);
+      if (system_.nodes[site.nodes[0]].vram == 0) Able("load", site);
     }
     for (int64_t n : demand_.micro_batches) {
       facts_.text += "(Micro " + std::to_string(n) + ")\n";
@@ -126,7 +133,11 @@ class FactWriter {
     if (!carried) facts_.max_depth = std::min<int64_t>(facts_.max_depth, 2);
     for (int64_t d = 1; d <= facts_.max_depth; ++d)
       facts_.choices[kDepthId].push_back(std::to_string(d));
-    return StateHomes() && StateRoom() && StateLinks();
+    if (!StateHomes()) return false;
+    StateReplicas();
+    StateRoom();
+    StateLinks();
+    return true;
   }
 
  private:
@@ -167,30 +178,43 @@ class FactWriter {
     std::erase_if(computing, [&](uint32_t node) { return !keep.contains(node); });
   }
 
-  // From as many layers for each stage to all cuts that fit, by moving one over one boundary.
+  void TellWhatIsLeftOut(size_t computing) {
+    if (computing > kAllSets) {
+      Prune("sets of nodes that share the work",
+            "of " + std::to_string(computing) + " nodes those of the " + std::to_string(kAllSets) +
+                " fastest are looked at, and those nearest to each node");
+    }
+    const auto some = std::count_if(facts_.sites.begin(), facts_.sites.end(),
+                                    [](const Site& site) { return !site.all_cuts; });
+    if (some > 0) {
+      Prune("cuts of " + std::to_string(demand_.layers.size()) + " layers into stages",
+            "those that balance the stages are looked at, the even one, and what comes of them by "
+            "moving one layer");
+    }
+  }
+
+  // From where the search begins to all cuts, by moving one layer over one boundary.
   void StateCuts(const Site& site) {
-    const size_t stages = site.parts(), layers = demand_.layers.size();
-    std::vector<size_t> even(stages, layers / stages);
-    for (size_t s = 0; s < layers % stages; ++s) ++even[s];
+    const Cut even = EvenCut(demand_.layers.size(), site.parts());
     Fact("Even", {site.label, CutLabel(even)});
-    for (const std::vector<size_t>& cut : site.cuts) {
+    for (const Cut& cut : site.cuts) {
       Fact("StageFits", {site.label, CutLabel(cut)});
       AddOnce(facts_.choices[kCutId], CutLabel(cut));
     }
-    if (!shifted_.insert(stages).second) return;
-    std::set<std::vector<size_t>> seen = {even};
-    std::vector<std::vector<size_t>> left = {even};
+    if (!site.all_cuts) {
+      // What balances the stages need not be next to what is even: each is a beginning.
+      for (const Cut& cut : site.cuts) Fact("Even", {site.label, CutLabel(cut)});
+      return;
+    }
+    if (!shifted_.insert(site.parts()).second) return;
+    std::set<Cut> seen = {even};
+    std::vector<Cut> left = {even};
     while (!left.empty()) {
-      const std::vector<size_t> cut = std::move(left.back());
+      const Cut cut = std::move(left.back());
       left.pop_back();
-      for (size_t s = 0; s + 1 < stages; ++s) {
-        for (const bool forwards : {false, true}) {
-          std::vector<size_t> moved = cut;
-          if (--moved[forwards ? s : s + 1] == 0) continue;
-          ++moved[forwards ? s + 1 : s];
-          Fact("Shift", {CutLabel(cut), CutLabel(moved)});
-          if (seen.insert(moved).second) left.push_back(moved);
-        }
+      for (Cut& moved : Shifted(cut)) {
+        Fact("Shift", {CutLabel(cut), CutLabel(moved)});
+        if (seen.insert(moved).second) left.push_back(std::move(moved));
       }
     }
   }
@@ -198,8 +222,10 @@ class FactWriter {
   bool StateHomes() {
     std::set<uint32_t> seen;
     for (const Site& site : facts_.sites) {
-      if (site.parts() > 1 || !seen.insert(site.memories[0]).second) continue;
+      if (site.parts() > 1) continue;
       const uint32_t memory = site.memories[0];
+      if (!site.beside && facts_.IsBeside(memory)) facts_.near.push_back(memory);
+      if (!seen.insert(memory).second) continue;
       if (model_.StateFits(memory)) {
         Fact("StateFits", {Name(memory)});
         facts_.homes.push_back(memory);
@@ -214,11 +240,19 @@ class FactWriter {
       }
     }
     FindStreams();
+    for (uint32_t home : facts_.homes) {
+      if (!facts_.IsBeside(home)) continue;
+      AddOnce(facts_.choices[kStateId], kResident);
+      AddOnce(facts_.choices[kStateId], "in " + Name(home));
+    }
     if (facts_.homes.empty() && facts_.streams.empty()) {
-      return Fail("parameters and optimiser state need " +
-                      support::PrintBytes(static_cast<int64_t>(demand_.state_bytes)) +
-                      ", more than any memory of the system has",
-                  "use a smaller model, or an update with less state");
+      PlacementCause cause = WhyNoHome(system_, demand_, model_, facts_.near);
+      return Fail(std::move(cause.reason), std::move(cause.hint));
+    }
+    if (facts_.homes.empty() && nodes_that_compute_ > 1) {
+      facts_.why_one_node = "the state, in " + Name(facts_.streams[0].rests) +
+                            ", is brought in by turns to one node alone";
+      Prune("batches that nodes share", facts_.why_one_node);
     }
     for (int64_t parts = 2; parts <= nodes_that_compute_; ++parts) {
       if (demand_.CanShare(parts)) continue;
@@ -239,7 +273,7 @@ class FactWriter {
     for (const Site& site : facts_.sites) {
       if (site.parts() > 1) continue;
       const uint32_t near = site.memories[0];
-      if (near != MemoryOf(system_, site.nodes[0])) continue;
+      if (site.beside) continue;
       const bool roomy =
           std::any_of(facts_.stagings.begin(), facts_.stagings.end(), [&](uint32_t staging) {
             return model_.NeedOf(1, staging, near, site).too_small.empty();
@@ -247,19 +281,40 @@ class FactWriter {
       if (roomy) continue;
       for (uint32_t rests = 0; rests < system_.nodes.size(); ++rests) {
         if (system_.nodes[rests].kind != NodeKind::kMemory || !model_.StateFits(rests) ||
-            !model_.CanStream(rests, near)) {
-          continue;
+            !model_.CanStream(rests, near) || model_.Reaches(site, rests)) {
+          continue;  // what a node reaches it reads in place
         }
         facts_.streams.push_back({rests, &site});
         Fact("Streams", {Name(rests), Name(near)});
-        if (facts_.choices[kStateId].empty()) facts_.choices[kStateId].push_back(kResident);
+        AddOnce(facts_.choices[kStateId], kResident);
         AddOnce(facts_.choices[kStateId], "in " + Name(rests));
       }
     }
   }
 
+  // Of nodes that share a batch, each may have all of the state: their gradients go round in a
+  // ring.
+  void StateReplicas() {
+    if (!demand_.why_beside_state.empty()) return;
+    for (const Site& site : facts_.sites) {
+      if (!site.shares_batch() || model_.RingTime(site) == kNoWay) continue;
+      bool fits = false;
+      for (uint32_t staging : facts_.stagings) {
+        const PlacementModel::Need need = model_.NeedReplicated(1, staging, site);
+        fits = fits || need.too_small.empty();
+        if (facts_.why_no_ring.empty()) facts_.why_no_ring = need.too_small;
+      }
+      if (!fits) continue;
+      rings_.push_back(&site);
+      Fact("Replicas", {site.place});
+      Fact("Ring", {site.label, site.place});
+      Able("model_state", site);
+    }
+    if (!rings_.empty()) facts_.choices[kGradientsId] = {kGather, kRing};
+  }
+
   // What may be made where: the values of a step with so many in flight, staged in a memory.
-  bool StateRoom() {
+  void StateRoom() {
     for (int64_t d = 1; d <= facts_.max_depth; ++d) {
       for (uint32_t staging : facts_.stagings) {
         facts_.text += "(Flight " + std::to_string(d) + " " + Quoted(Name(staging)) + ")\n";
@@ -267,34 +322,54 @@ class FactWriter {
         facts_.text += "(Room " + batch + " " + Quoted(Name(staging)) + ")\n";
         for (const PlacementFacts::Stream& stream : facts_.streams)
           StateStreamRoom(d, staging, batch, stream);
-        for (uint32_t home : facts_.homes) {
-          const std::string gradients = GradientTerm(batch, Name(home));
-          facts_.text +=
-              "(Room " + NextTerm(gradients, Name(home)) + " " + Quoted(Name(home)) + ")\n";
-          std::set<std::string> places;
-          for (const Site& site : facts_.sites) {
-            if (!places.insert(site.place).second) continue;
-            const bool beside = site.parts() == 1 && site.memories[0] == home;
-            if (!beside && !demand_.why_beside_state.empty()) {
-              facts_.why_not.try_emplace(site.label, demand_.why_beside_state);
-              continue;
-            }
-            const PlacementModel::Need need = model_.NeedOf(d, staging, home, site);
-            if (!need.too_small.empty()) {
-              for (const Site& other : facts_.sites) {
-                if (other.place == site.place)
-                  facts_.why_not.try_emplace(other.label, need.too_small);
-              }
-              facts_.why_not_depth.try_emplace(d, need.too_small);
-              continue;
-            }
-            facts_.text +=
-                (need.tight ? "(Tight " : "(Room ") + gradients + " " + Quoted(site.place) + ")\n";
-          }
-        }
+        for (const Site* site : rings_) StateRingRoom(d, staging, batch, *site);
+        for (uint32_t home : facts_.homes) StateHomeRoom(d, staging, batch, home);
       }
     }
-    return true;
+  }
+
+  void StateHomeRoom(int64_t depth, uint32_t staging, const std::string& batch, uint32_t home) {
+    const std::string gradients = GradientTerm(batch, Name(home));
+    facts_.text += "(Room " + NextTerm(gradients, Name(home)) + " " + Quoted(Name(home)) + ")\n";
+    std::set<std::string> places;
+    for (const Site& site : facts_.sites) {
+      if (site.beside || !places.insert(site.place).second) continue;
+      const bool in_place = ReadsInPlace(site, home);
+      const bool beside = in_place || (site.parts() == 1 && site.memories[0] == home);
+      if (!beside && !demand_.why_beside_state.empty()) {
+        facts_.why_not.try_emplace(site.name, demand_.why_beside_state);
+        continue;
+      }
+      const PlacementModel::Need need = model_.NeedOf(depth, staging, home, site, in_place);
+      if (!need.too_small.empty()) {
+        for (const Site& other : facts_.sites) {
+          if (other.place == site.place && !other.beside) {
+            facts_.why_not.try_emplace(other.name, need.too_small);
+          }
+        }
+        facts_.why_not_depth.try_emplace(depth, need.too_small);
+        continue;
+      }
+      StateNeed(need, gradients, site.place);
+    }
+  }
+
+  void StateRingRoom(int64_t depth, uint32_t staging, const std::string& batch, const Site& site) {
+    const PlacementModel::Need need = model_.NeedReplicated(depth, staging, site);
+    if (!need.too_small.empty()) {
+      facts_.why_not_depth.try_emplace(depth, need.too_small);
+      return;
+    }
+    const std::string gradients = GradientTerm(batch, site.place);
+    const std::string sums = "(Op1 \"all_reduce\" " + gradients + ")";
+    StateNeed(need, gradients, site.place);
+    facts_.text += "(Room " + sums + " " + Quoted(site.place) + ")\n";
+    facts_.text += "(Room " + NextTerm(sums, site.place) + " " + Quoted(site.place) + ")\n";
+  }
+
+  void StateNeed(const PlacementModel::Need& need, const std::string& value,
+                 const std::string& place) {
+    facts_.text += (need.tight ? "(Tight " : "(Room ") + value + " " + Quoted(place) + ")\n";
   }
 
   void StateStreamRoom(int64_t depth, uint32_t staging, const std::string& batch,
@@ -302,17 +377,18 @@ class FactWriter {
     const Site& site = *stream.site;
     const PlacementModel::Need need = model_.NeedStreamed(depth, staging, stream.rests, site);
     if (!need.too_small.empty()) {
+      facts_.why_not.try_emplace(site.name, need.too_small);
       facts_.why_not_depth.try_emplace(depth, need.too_small);
       return;
     }
     const std::string from_to = Quoted(Name(stream.rests)) + " " + Quoted(Name(site.memories[0]));
     const std::string gradients = StreamedGradientTerm(batch, from_to);
-    const std::string place = " " + Quoted(site.place) + ")\n";
-    facts_.text += (need.tight ? "(Tight " : "(Room ") + gradients + place;
-    facts_.text += "(Room " + StreamedNextTerm(gradients, from_to) + place;
+    StateNeed(need, gradients, site.place);
+    facts_.text +=
+        "(Room " + StreamedNextTerm(gradients, from_to) + " " + Quoted(site.place) + ")\n";
   }
 
-  bool StateLinks() {
+  void StateLinks() {
     std::set<std::pair<std::string, std::string>> known;
     const auto link = [&](const std::string& from, const std::string& to, double time) {
       if (from == to || time == kNoWay || !known.insert({from, to}).second) return;
@@ -332,17 +408,40 @@ class FactWriter {
         }
       }
       for (uint32_t home : facts_.homes) {
+        if (ReadsInPlace(site, home)) continue;
         link(Name(home), site.place, model_.ParameterTime(home, site));
         link(site.place, Name(home), model_.GradientTime(site, home));
       }
     }
     for (const auto& [from, to] : adjacent_) Fact("Adjacent", {from, to});
-    return true;
+    for (uint32_t home : facts_.homes) {
+      if (!facts_.IsBeside(home)) continue;
+      for (uint32_t near : facts_.near) {
+        if (!InPlace(near, home)) continue;
+        Fact("Reads", {"parameters", Name(home), Name(near)});
+        Fact("Reads", {"gradients", Name(near), Name(home)});
+      }
+    }
   }
 
-  void Able(const std::string& op, const std::string& label) {
-    Fact("CanRun", {op, label});
-    facts_.choices[NodeDecision(op)].push_back(label);
+  // Whether all that work in a memory reach another one that state lies in, and no others do.
+  bool InPlace(uint32_t near, uint32_t home) const {
+    return std::all_of(facts_.sites.begin(), facts_.sites.end(), [&](const Site& site) {
+      if (site.parts() > 1) return true;
+      const bool works = !site.beside && site.memories[0] == near;
+      const bool keeps = site.beside && site.memories[0] == home;
+      return works ? model_.Reaches(site, home) : !keeps || model_.Reaches(site, near);
+    });
+  }
+  bool ReadsInPlace(const Site& site, uint32_t home) const {
+    return site.parts() == 1 && facts_.IsBeside(home) && !site.beside &&
+           InPlace(site.memories[0], home);
+  }
+
+  // Once, where it can be in several memories.
+  void Able(const std::string& op, const Site& site) {
+    Fact("CanRun", {op, site.label});
+    AddOnce(facts_.choices[NodeDecision(op)], site.name);
   }
 
   void Fact(const std::string& relation, const std::vector<std::string>& args) {
@@ -359,6 +458,7 @@ class FactWriter {
   PlacementFacts& facts_;
   int64_t nodes_that_compute_ = 0;  // of those that may share a batch
   std::set<size_t> shifted_;        // numbers of stages whose cuts are stated
+  std::vector<const Site*> rings_;  // whose nodes may each have the state
   std::set<std::pair<std::string, std::string>> adjacent_;  // staging memory, place
 };
 

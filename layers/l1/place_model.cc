@@ -65,125 +65,6 @@ double WidestPath(const System& system, uint32_t from, uint32_t to) {
   }
 }
 
-std::string CutLabel(const std::vector<size_t>& cut) {
-  std::string label;
-  for (size_t layers : cut) label += (label.empty() ? "" : "|") + std::to_string(layers);
-  return label;
-}
-
-namespace {
-
-// Every way to give the layers to so many stages, each at least one.
-void ListCuts(size_t layers, size_t stages, std::vector<size_t>& begun,
-              std::vector<std::vector<size_t>>& all) {
-  if (stages == 1) {
-    begun.push_back(layers);
-    all.push_back(begun);
-    begun.pop_back();
-    return;
-  }
-  for (size_t first = 1; first + stages - 1 <= layers; ++first) {
-    begun.push_back(first);
-    ListCuts(layers - first, stages - 1, begun, all);
-    begun.pop_back();
-  }
-}
-
-void AddCuts(const System& system, const StepDemand& demand, int64_t most_in_flight, Site& site) {
-  std::vector<std::vector<size_t>> all;
-  std::vector<size_t> begun;
-  ListCuts(demand.layers.size(), site.parts(), begun, all);
-  site.most.assign(site.parts(), 0);
-  for (std::vector<size_t>& cut : all) {
-    std::vector<double> own(site.parts(), 0);
-    size_t layer = 0;
-    bool fits = true;
-    for (size_t s = 0; s < cut.size(); ++s) {
-      for (size_t i = 0; i < cut[s]; ++i) own[s] += 2 * demand.layers[layer++].parameter_bytes;
-      const double batches = static_cast<double>(most_in_flight) * demand.batch_bytes;
-      const auto capacity = static_cast<double>(BufferCapacity(system.nodes[site.memories[s]]));
-      fits = fits && own[s] + batches <= capacity;
-    }
-    if (!fits) continue;
-    for (size_t s = 0; s < cut.size(); ++s) site.most[s] = std::max(site.most[s], own[s]);
-    site.cuts.push_back(std::move(cut));
-  }
-}
-
-// The nodes in the order that a batch goes through them: first the one with the widest path from a
-// storage, then over the widest path from one to the next; as given where those are equal.
-std::vector<uint32_t> DataflowOrder(const System& system, std::vector<uint32_t> nodes) {
-  const auto memory = [&](uint32_t node) { return MemoryOf(system, node); };
-  const auto from_storage = [&](uint32_t node) {
-    double widest = 0;
-    for (uint32_t n = 0; n < system.nodes.size(); ++n) {
-      if (system.nodes[n].kind != NodeKind::kStorage) continue;
-      widest = std::max(widest, WidestPath(system, n, memory(node)));
-    }
-    return widest;
-  };
-  std::vector<uint32_t> order;
-  while (!nodes.empty()) {
-    const auto width = [&](uint32_t node) {
-      return order.empty() ? from_storage(node)
-                           : WidestPath(system, memory(order.back()), memory(node));
-    };
-    auto next = nodes.begin();
-    for (auto it = nodes.begin() + 1; it != nodes.end(); ++it) {
-      if (width(*it) > width(*next)) next = it;
-    }
-    order.push_back(*next);
-    nodes.erase(next);
-  }
-  return order;
-}
-
-}  // namespace
-
-std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
-                          const std::vector<uint32_t>& nodes, int64_t most_in_flight) {
-  std::vector<Site> sites;
-  for (uint32_t node : nodes) {
-    for (uint32_t memory : LocalMemories(system, node)) {
-      const auto& names = system.nodes;
-      sites.push_back({names[node].name, names[memory].name, {node}, {memory}, false, {}, {}});
-    }
-  }
-  std::vector<uint32_t> sharing = nodes;
-  if (sharing.size() > kMaxSharing) {
-    std::stable_sort(sharing.begin(), sharing.end(), [&](uint32_t a, uint32_t b) {
-      return AssumedFlops(system.nodes[a]) > AssumedFlops(system.nodes[b]);
-    });
-    sharing.resize(kMaxSharing);
-    std::sort(sharing.begin(), sharing.end());
-  }
-  for (const bool in_stages : {false, true}) {
-    for (size_t parts = 2; parts <= sharing.size(); ++parts) {
-      if (in_stages ? !demand.CanBeStages(parts) : !demand.CanShare(static_cast<int64_t>(parts))) {
-        continue;
-      }
-      for (uint32_t set = 0; set < 1u << sharing.size(); ++set) {
-        if (static_cast<size_t>(__builtin_popcount(set)) != parts) continue;
-        Site site;
-        site.in_stages = in_stages;
-        for (size_t i = 0; i < sharing.size(); ++i) {
-          if ((set >> i & 1) != 0) site.nodes.push_back(sharing[i]);
-        }
-        if (in_stages) site.nodes = DataflowOrder(system, std::move(site.nodes));
-        for (uint32_t node : site.nodes) {
-          site.memories.push_back(LocalMemories(system, node).front());
-          const char* join = in_stages ? ">" : "+";
-          site.label += (site.label.empty() ? "" : join) + system.nodes[node].name;
-        }
-        site.place = site.label;
-        if (in_stages) AddCuts(system, demand, most_in_flight, site);
-        if (!in_stages || !site.cuts.empty()) sites.push_back(std::move(site));
-      }
-    }
-  }
-  return sites;
-}
-
 double PlacementModel::LocalRate(uint32_t node, uint32_t memory) const {
   if (node == memory) return kGpuMemoryRate;
   double rate = 0;
@@ -235,31 +116,38 @@ double PlacementModel::ModelTime(const Site& site) const {
   return slowest;
 }
 
+double PlacementModel::StageTime(const Site& site, size_t stage, size_t first, size_t end,
+                                 int64_t micro_batches) const {
+  const double m = static_cast<double>(micro_batches);
+  const uint32_t memory = site.memories[stage];
+  double flops = 0, parameters = 0, transfers = 0, moved = 0;
+  const auto from = [&](double bytes, size_t neighbour) {
+    moved += bytes;
+    if (site.memories[neighbour] == memory) return;
+    transfers += bytes / PathRate(site.memories[neighbour], memory) + m * kTransferLatency;
+  };
+  if (stage > 0) from(demand_.layers[first - 1].forward_bytes, stage - 1);
+  for (size_t layer = first; layer < end; ++layer) {
+    flops += demand_.layers[layer].flops;
+    parameters += demand_.layers[layer].parameter_bytes;
+  }
+  if (stage + 1 < site.parts()) from(demand_.layers[end - 1].backward_bytes, stage + 1);
+  const double work = std::max(flops / AssumedFlops(system_.nodes[site.nodes[stage]]),
+                               (moved + 3 * m * parameters) / LocalRate(site.nodes[stage], memory));
+  return work + transfers + 2 * m * kHandOver;
+}
+
 double PlacementModel::StagesTime(const Site& site, const std::vector<size_t>& cut,
                                   int64_t micro_batches) const {
   const double m = static_cast<double>(micro_batches);
   const double p = static_cast<double>(site.parts());
   double slowest = 0, sums = 0;
-  size_t layer = 0;
-  for (size_t s = 0; s < site.parts(); ++s) {
-    double flops = 0, parameters = 0, transfers = 0, moved = 0;
-    const auto from = [&](double bytes, size_t neighbour) {
-      moved += bytes;
-      if (site.memories[neighbour] == site.memories[s]) return;
-      transfers +=
-          bytes / PathRate(site.memories[neighbour], site.memories[s]) + m * kTransferLatency;
-    };
-    if (s > 0) from(demand_.layers[layer - 1].forward_bytes, s - 1);
-    for (size_t i = 0; i < cut[s]; ++i, ++layer) {
-      flops += demand_.layers[layer].flops;
-      parameters += demand_.layers[layer].parameter_bytes;
-    }
-    if (s + 1 < site.parts()) from(demand_.layers[layer - 1].backward_bytes, s + 1);
-    const double rate = LocalRate(site.nodes[s], site.memories[s]);
-    const double work = std::max(flops / AssumedFlops(system_.nodes[site.nodes[s]]),
-                                 (moved + 3 * m * parameters) / rate);
-    slowest = std::max(slowest, work + transfers + 2 * m * kHandOver);
-    sums = std::max(sums, (m + 1) * parameters / rate);
+  size_t first = 0;
+  for (size_t s = 0; s < site.parts(); first += cut[s++]) {
+    slowest = std::max(slowest, StageTime(site, s, first, first + cut[s], micro_batches));
+    double parameters = 0;
+    for (size_t l = first; l < first + cut[s]; ++l) parameters += demand_.layers[l].parameter_bytes;
+    sums = std::max(sums, (m + 1) * parameters / LocalRate(site.nodes[s], site.memories[s]));
   }
   return (m + p - 1) / m * slowest + sums;
 }
@@ -313,12 +201,55 @@ double PlacementModel::GradientTime(const Site& site, uint32_t home) const {
   return time;
 }
 
+double PlacementModel::ReadInPlaceTime(uint32_t home, const Site& site) const {
+  double slowest = 0;
+  for (size_t i = 0; i < site.parts(); ++i) {
+    const double there = 2 * demand_.parameter_bytes / LocalRate(site.nodes[i], home);
+    const double near = 2 * demand_.parameter_bytes / LocalRate(site.nodes[i], site.memories[i]);
+    slowest = std::max(slowest, there - near);
+  }
+  return slowest;
+}
+
+double PlacementModel::RingTime(const Site& site) const {
+  const size_t n = site.parts();
+  const auto found = demand_.largest_bucket.find(static_cast<int64_t>(n));
+  const double bucket = found != demand_.largest_bucket.end()
+                            ? found->second
+                            : demand_.gradient_bytes / static_cast<double>(n);
+  double hand_on = 0, add = 0;
+  for (size_t i = 0; i < n; ++i) {
+    hand_on = std::max(hand_on, CopyTime(bucket, site.memories[i], site.memories[(i + 1) % n]));
+    add = std::max(add, 3 * bucket / LocalRate(site.nodes[i], site.memories[i]));
+  }
+  return static_cast<double>(n - 1) * (2 * hand_on + add + kHandOver);
+}
+
+double PlacementModel::ReplicatedUpdateTime(const Site& site) const {
+  double slowest = 0;
+  for (size_t i = 0; i < site.parts(); ++i) {
+    slowest = std::max(slowest, UpdateTime(site.nodes[i], site.memories[i]));
+  }
+  return slowest;
+}
+
+double PlacementModel::Capacity(uint32_t memory) const {
+  return static_cast<double>(BufferCapacity(system_.nodes[memory]));
+}
+
 bool PlacementModel::StateFits(uint32_t memory) const {
-  return demand_.state_bytes <= static_cast<double>(BufferCapacity(system_.nodes[memory]));
+  return demand_.state_bytes <= Capacity(memory);
+}
+
+bool PlacementModel::Reaches(const Site& site, uint32_t memory) const {
+  return std::all_of(site.nodes.begin(), site.nodes.end(), [&](uint32_t node) {
+    const std::vector<uint32_t> local = LocalMemories(system_, node);
+    return std::find(local.begin(), local.end(), memory) != local.end();
+  });
 }
 
 PlacementModel::Need PlacementModel::NeedOf(int64_t depth, uint32_t staging, uint32_t home,
-                                            const Site& site) const {
+                                            const Site& site, bool in_place) const {
   Need need;
   const double parts = static_cast<double>(site.parts());
   const double batches = static_cast<double>(depth) * demand_.batch_bytes;
@@ -330,20 +261,39 @@ PlacementModel::Need PlacementModel::NeedOf(int64_t depth, uint32_t staging, uin
     if (memory != staging || site.parts() > 1) {
       need.bytes[memory] += site.in_stages ? batches : batches / parts;
     }
+    const bool carried = memory != home && !in_place;
     if (site.in_stages) {
       need.bytes[memory] += site.most[i];
-    } else if (memory != home) {
+    } else if (carried) {
       need.bytes[memory] += demand_.parameter_bytes + demand_.gradient_bytes;
     }
     // Gradients to be added up lie beside one another; a single one goes into the update.
-    const bool comes = site.in_stages ? i == 0 : memory != home || site.parts() > 1;
+    const bool comes = site.in_stages ? i == 0 : carried || site.parts() > 1;
     if (comes) need.bytes[home] += demand_.gradient_bytes;
     intermediate[memory] += demand_.activation_bytes / parts;
   }
-  if (!StateFits(home)) {
-    const std::string& name = system_.nodes[home].name;
-    need.too_small = "state larger than " + name + "'s memory: " + BytesText(demand_.state_bytes) +
-                     " of " + BytesText(static_cast<double>(BufferCapacity(system_.nodes[home])));
+  if (!StateFits(home)) need.too_small = StateTooLarge(home);
+  CheckRoom(need, intermediate);
+  return need;
+}
+
+std::string PlacementModel::StateTooLarge(uint32_t memory) const {
+  return "state larger than " + system_.nodes[memory].name +
+         "'s memory: " + BytesText(demand_.state_bytes) + " of " + BytesText(Capacity(memory));
+}
+
+PlacementModel::Need PlacementModel::NeedReplicated(int64_t depth, uint32_t staging,
+                                                    const Site& site) const {
+  Need need;
+  const double parts = static_cast<double>(site.parts());
+  const double batches = static_cast<double>(depth) * demand_.batch_bytes;
+  need.bytes[staging] += batches;
+  std::map<uint32_t, double> intermediate;
+  for (uint32_t memory : site.memories) {
+    // The sums come in beside the node's own gradients, which are intermediate values.
+    need.bytes[memory] += batches / parts + demand_.state_bytes + demand_.gradient_bytes;
+    intermediate[memory] += demand_.activation_bytes / parts;
+    if (!StateFits(memory) && need.too_small.empty()) need.too_small = StateTooLarge(memory);
   }
   CheckRoom(need, intermediate);
   return need;
@@ -352,7 +302,7 @@ PlacementModel::Need PlacementModel::NeedOf(int64_t depth, uint32_t staging, uin
 void PlacementModel::CheckRoom(Need& need, const std::map<uint32_t, double>& intermediate) const {
   for (const auto& [memory, bytes] : need.bytes) {
     const auto live = intermediate.find(memory);
-    const double capacity = static_cast<double>(BufferCapacity(system_.nodes[memory]));
+    const double capacity = Capacity(memory);
     need.tight = need.tight || bytes + (live == intermediate.end() ? 0 : live->second) > capacity;
     if (bytes <= capacity || !need.too_small.empty()) continue;
     const std::string& name = system_.nodes[memory].name;

@@ -5,13 +5,12 @@
 //   compute    the longer of operations over throughput and bytes over bandwidth
 //   memory     what lies in a memory at once; a choice that needs more than there is, is none
 //
-// A site is where the model may be computed: a node; several nodes that share the rows of a batch
-// equally (data parallel); or several nodes that have some layers each, in their order, and work on
-// one part of the batch after the other (stages). Of nodes that share a batch, each has the
-// parameters carried to it and its gradients carried back and added up where the state lies, one
-// copy after the other. Of stages, each has those of its layers, counted as if all went over the
-// slowest of the links. With m parts of a batch and p stages a step takes (m + p − 1) / m of what
-// the slowest stage takes: the bubble is (p − 1) / (m + p − 1).
+// Where the model may be computed is a site (place_sites.h). Of nodes that share a batch, each has
+// the parameters carried to it and its gradients carried back and added up where the state lies,
+// one copy after the other; or each has all of the state and they add the gradients up in a ring.
+// Of stages, each has those of its layers, counted as if all went over the slowest of the links.
+// With m parts of a batch and p stages a step takes (m + p − 1) / m of what the slowest stage
+// takes: the bubble is (p − 1) / (m + p − 1).
 #pragma once
 
 #include <cstdint>
@@ -23,6 +22,7 @@
 
 #include "layers/l1/ir.h"
 #include "layers/l1/place.h"
+#include "layers/l1/place_site.h"
 
 namespace l3c::l1 {
 
@@ -32,20 +32,6 @@ inline constexpr double kHandOver = 5e-6;          // s
 // Of a step whose intermediate values do not fit: the forward pass runs once more, a third of
 // forward and backward.
 inline constexpr double kRecomputeFactor = 4.0 / 3;
-
-struct Site {
-  std::string label;               // "gpu_0", "gpu_0+gpu_1", "gpu_0>gpu_1" (stages)
-  std::string place;               // "ram_0"; of several nodes the label: where its values are
-  std::vector<uint32_t> nodes;     // one, or those that share the work
-  std::vector<uint32_t> memories;  // by node
-  bool in_stages = false;
-  // Of stages: how many layers each has, in every way that fits; and the most bytes of parameters
-  // and gradients that a node has in any of them.
-  std::vector<std::vector<size_t>> cuts;
-  std::vector<double> most;
-  size_t parts() const { return nodes.size(); }
-};
-std::string CutLabel(const std::vector<size_t>& cut);  // "2|1|1"
 
 class PlacementModel {
  public:
@@ -58,6 +44,9 @@ class PlacementModel {
   double LoadTime(uint32_t node, uint32_t memory) const;
   double ModelTime(const Site& site) const;  // not of stages
   double StagesTime(const Site& site, const std::vector<size_t>& cut, int64_t micro_batches) const;
+  // Of one stage with the layers from `first` to before `end`: all parts of a batch, no bubble.
+  double StageTime(const Site& site, size_t stage, size_t first, size_t end,
+                   int64_t micro_batches) const;
   double UpdateTime(uint32_t node, uint32_t memory) const;
   // From the storage into the memory that a batch is staged in; infinity without a path.
   double ReadTime(uint32_t storage, uint32_t staging) const;
@@ -65,6 +54,13 @@ class PlacementModel {
   double BatchTime(uint32_t staging, const Site& site) const;
   double ParameterTime(uint32_t home, const Site& site) const;
   double GradientTime(const Site& site, uint32_t home) const;
+  // What reading parameters in a memory takes longer than in the one that a site works in.
+  double ReadInPlaceTime(uint32_t home, const Site& site) const;
+  // Gradients added up in a ring: with n nodes, n − 1 hops that add and n − 1 that hand on, each as
+  // long as its slowest link takes for the largest of n buckets (gradient_ring.h).
+  double RingTime(const Site& site) const;
+  // The same update on each node of a site.
+  double ReplicatedUpdateTime(const Site& site) const;
 
   // Bytes in each memory with so many steps in flight, by node; what does not fit is told by the
   // first memory, in their order, that is too small.
@@ -73,7 +69,11 @@ class PlacementModel {
     bool tight = false;  // only with intermediate values computed anew
     std::string too_small;
   };
-  Need NeedOf(int64_t depth, uint32_t staging, uint32_t home, const Site& site) const;
+  // `in_place`: the site reads the state where it lies, and leaves its gradients in its own memory.
+  Need NeedOf(int64_t depth, uint32_t staging, uint32_t home, const Site& site,
+              bool in_place = false) const;
+  // With all of the state in each memory of a site that shares a batch.
+  Need NeedReplicated(int64_t depth, uint32_t staging, const Site& site) const;
   // With the state at rest in another memory, of which two layers' are there at once, counted by
   // the largest parameter with its optimiser state and gradient.
   Need NeedStreamed(int64_t depth, uint32_t staging, uint32_t rests, const Site& site) const;
@@ -85,15 +85,20 @@ class PlacementModel {
   // Whether bytes can flow both ways.
   bool CanStream(uint32_t rests, uint32_t memory) const;
   bool StateFits(uint32_t memory) const;
+  double Capacity(uint32_t memory) const;
+  // Of the widest path; infinity within a memory, 0 without a path.
+  double PathRate(uint32_t from, uint32_t to) const;
+  // Whether each node of a site reads and writes a memory directly.
+  bool Reaches(const Site& site, uint32_t memory) const;
 
  private:
+  std::string StateTooLarge(uint32_t memory) const;
   void CheckRoom(Need& need, const std::map<uint32_t, double>& intermediate) const;
   // Rate between a compute node and a memory that it computes in.
   double LocalRate(uint32_t node, uint32_t memory) const;
   // The best that any node computes in the memory with.
   double MemoryRate(uint32_t memory) const;
   double CopyTime(double bytes, uint32_t from, uint32_t to) const;
-  double PathRate(uint32_t from, uint32_t to) const;
   // Over the slowest link between a memory and a site's.
   double SlowestCopy(double bytes, uint32_t memory, const Site& site, bool back) const;
 
@@ -105,13 +110,5 @@ class PlacementModel {
 // Bandwidth of the widest path between two nodes that passes through no other place that holds
 // bytes; 0 when there is none.
 double WidestPath(const System& system, uint32_t from, uint32_t to);
-
-// The sites of these nodes: each alone in each of its memories, then, where a batch may be cut into
-// so many parts, each set of nodes in its first memory, smaller sets first. Of more than
-// kMaxSharing nodes only those count that are fastest.
-inline constexpr size_t kMaxSharing = 6;
-// Then the same sets as stages. `most_in_flight`: steps whose batches must fit beside a stage.
-std::vector<Site> SitesOf(const System& system, const StepDemand& demand,
-                          const std::vector<uint32_t>& nodes, int64_t most_in_flight);
 
 }  // namespace l3c::l1

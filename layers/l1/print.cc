@@ -152,7 +152,8 @@ class ProgramPrinter {
 
   void PrintActor(const Actor& actor) {
     out_.Line();
-    out_.Open("actor " + actor.name + " on " + NodeName(actor.node) + " {");
+    out_.Open("actor " + actor.name + " on " + NodeName(actor.node) +
+              (actor.replicates.empty() ? "" : " replicates " + actor.replicates) + " {");
     out_.Open("state " + (actor.home ? "@ " + NodeName(*actor.home) + " " : std::string()) + "{");
     std::vector<std::vector<std::string>> rows;
     for (const StateField& field : actor.state) {

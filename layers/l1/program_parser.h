@@ -93,6 +93,7 @@ class ProgramParser : public support::ParserBase {
 
   // ---- Actors (parse_actor.cc) -----------------------------------------------------------------
   void ParseActor();
+  bool ParseReplicated(Actor& actor);
   bool ParseHome(Actor& actor);
   bool ParseState(Actor& actor, std::map<std::string, Span>& states);
   bool ParseInit(StateField& field);

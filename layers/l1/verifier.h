@@ -91,6 +91,8 @@ class Verifier {
                     const std::vector<std::pair<std::string, std::string>>& reads);
   void CheckOrder(const std::vector<Reference>& links);
   void CheckEvaluation(const Phase& phase);
+  void CheckReplicas();
+  void CheckReplicaMessages(const Actor& actor, const Actor& other);
 
   // ---- Shape propagation (verify_state.cc) ------------------------------------------------------
   void CheckStateTypes();

@@ -46,6 +46,7 @@ bool Verifier::Run() {
   CheckSteps();
   CheckWindows();
   CheckStateTypes();
+  CheckReplicas();
   CheckRegions();
   CheckConservation();
   CheckReachability();

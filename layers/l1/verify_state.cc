@@ -88,6 +88,56 @@ void Verifier::CheckEvaluation(const Phase& phase) {
   }
 }
 
+// A copy stays one: the same fields from the same values, and a message for each of the other's.
+void Verifier::CheckReplicas() {
+  for (const Actor& actor : program_.actors) {
+    if (actor.replicates.empty()) continue;
+    const Actor* other = index_.FindActor(actor.replicates);
+    if (other == nullptr) {
+      Unknown(actor.span, "actor", actor.replicates);
+      continue;
+    }
+    const auto same = [](const StateField& a, const StateField& b) {
+      return a.name == b.name && a.dtype == b.dtype && a.shape == b.shape && a.init == b.init &&
+             a.a == b.a;
+    };
+    if (!std::equal(actor.state.begin(), actor.state.end(), other->state.begin(),
+                    other->state.end(), same)) {
+      Error(Kind::kConsistency, actor.span,
+            "actor '" + actor.name + "' replicates '" + other->name +
+                "', but has other state fields or initial values")
+          .With({other->span, "'" + other->name + "' is declared here"});
+    }
+    CheckReplicaMessages(actor, *other);
+  }
+}
+
+void Verifier::CheckReplicaMessages(const Actor& actor, const Actor& other) {
+  for (const Pipeline& pipeline : program_.pipelines) {
+    if (!flows_.IsRun(pipeline)) continue;
+    std::map<std::string, int> missing;  // by message of the other
+    std::map<std::string, Span> where;
+    for (const Reference& link : flows_.LinksOf(pipeline)) {
+      const HandlerRef* ref = index_.FindHandler(link.name);
+      if (ref == nullptr) continue;
+      const std::string& message = ref->handler->message;
+      missing[message] += ref->actor == &other ? 1 : ref->actor == &actor ? -1 : 0;
+      where[message] = link.span;
+    }
+    for (const auto& [message, count] : missing) {
+      if (count == 0) continue;
+      Error(
+          Kind::kConsistency, where.at(message),
+          "pipeline '" + pipeline.name + "' sends '" + message + "' to " +
+              (count > 0
+                   ? "'" + other.name + "', but not to '" + actor.name + "', which replicates it"
+                   : "'" + actor.name + "', but not to '" + other.name + "', which it replicates"))
+          .With({actor.span, "'" + actor.name + "' is declared here"})
+          .Fix("send it to both, once each");
+    }
+  }
+}
+
 // ---- Shape propagation
 // ---------------------------------------------------------------------------
 

@@ -78,6 +78,14 @@ constexpr Meaning kPlacement[] = {
     {"(StepFrom f m (Made (Op2 \"model_state\" (Op2 \"forward_backward\" (Op1 \"load\" "
      "(Ahead d s (Data))) (ParamsFrom f m)) (StateFrom f m)) m))",
      "(Step)", "(Streams f m) (Flight d s)"},
+    {"(AtRest v p)", "", "(Replicas p) (= v (Params p))"},
+    {"(AtRest v p)", "", "(Replicas p) (= v (State p))"},
+    {"(StepAt p (Made (Op2 \"model_state\" (Op1 \"all_reduce\" (Op2 \"forward_backward\" "
+     "(Op1 \"load\" (Ahead d s (Data))) (Params p))) (State p)) p))",
+     "(Step)", "(Replicas p) (Flight d s)"},
+    {"(RingSum c (Placed a p))", "(Made (Op1 \"all_reduce\" a) p)",
+     "(Ring c p) (Room (Op1 \"all_reduce\" a) p)"},
+    {"(Beside (Made v k) what k m)", "(Placed v m)", "(Reads what k m) (= what (Name v))"},
     {"(Here (Made v m))", "(Placed v m)", ""},
     {"(Move (Made v k) what k m)", "(Placed v m)", "(Link k m) (= what (Name v))"},
     {"(Along (Made v k) what k m)", "(Placed v m)",

@@ -51,14 +51,22 @@ class BadInput(L3cTest):
         for work, doing in ((100, "saturating"), (500, "comparing placements")):
             err = self.l3c("lower", method, *hosts, "--to", "l1", "--budget", f"work={work}", code=1).err
             self.assertIn(f"the budget of work ran out while {doing}: {work} of {work} spent", err)
-            self.assertIn("fix: raise it with --budget work=N", err)
+            # The figure is enough.
+            enough = int(re.search(r"fix: raise it with --budget work=N: placement takes (\d+)", err)[1])
+            self.assertGreater(enough, work)
+            self.l3c("lower", method, *hosts, "--to", "l1", "--budget", f"work={enough}")
         one = ("--synthetic", "--system", ROOT / "examples/systems/one_cpu.l1")
         err = self.l3c("lower", method, *one, "--to", "l0", "--budget", "work=1000", code=1).err
-        self.assertRegex(err, r"the budget of work ran out while saturating: \d+ of 1000 spent")
-        self.assertRegex(err, r"fix: raise it with --budget work=N, or mend rule .* of the \d+ matches")
+        self.assertRegex(err, r"the budget of work ran out while saturating(, for which too little was left)?: "
+                              r"\d+ of 1000 spent")
+        least = int(re.search(r"fix: raise it with --budget work=N; a first plan of 'train' takes (\d+)", err)[1])
+        self.assertGreater(least, 1000)
+        self.assertNotIn("mend rule", err)  # nobody can who brought none
         self.assertNotIn("--budget nodes", err)
         done = self.l3c("optimize", method, *one, "--budget", "work=60000", "--json")
-        self.assertIn("'--budget work=N' with N above 60000 looks further", done.err)
+        self.assertIn(f"the budget of work, 60000, is less than a first plan of the kernels of 'train' takes, "
+                      f"{least}: that plan was made all the same, and compared with no other. '--budget work=N' "
+                      f"with N above {least} looks further", done.err)
         searches = [e for e in done.events() if e["event"] == "search"]
         self.assertNotIn("saturated", [e["stop_reason"] for e in searches if e["lowering"] == "l1->l0"])
         for search in searches:

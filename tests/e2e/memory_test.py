@@ -136,6 +136,7 @@ class Memory(L3cTest):
 
 WIDE = ROOT / "examples/memory/wide.l2"
 NEAR_FAR = ROOT / "examples/memory/near_far.l1"
+BESIDE = ROOT / "examples/memory/beside.l1"
 GOLDEN = ROOT / "tests/e2e/fixtures/streamed.txt"
 
 
@@ -152,6 +153,23 @@ class Streamed(L3cTest):
             short = [self.run_json(*args, *more, "--system", system)["weights_sha256"]
                      for system in (self.roomy(), NEAR_FAR)]
             self.assertEqual(short[0], short[1], more)
+
+    def test_state_beside_a_processor_is_used_where_it_lies(self):
+        """To the same bits, with nothing brought in."""
+        args = (WIDE, "--data", f"digits={ROOT / 'data/digits'}", "--steps", 4)
+        shas = [self.run_json(*args, "--system", system)["weights_sha256"]
+                for system in (self.roomy(), BESIDE)]
+        self.assertEqual(shas[0], shas[1])
+        text = self.l3c("lower", WIDE, "--synthetic", "--to", "l1", "--system", BESIDE).out
+        self.assertIn("state @ ram_1 {", text)
+        self.assertNotIn("stage carry_", text)
+        placed = self.write("placed.l1", text)
+        self.assertEqual(text, self.l3c("lower", placed, "--to", "l1").out)
+        plan = self.l3c("lower", placed, "--to", "l0").out
+        self.assertNotIn("window_train", pools(plan))
+        self.assertNotIn("fetch_train", plan)
+        self.assertGreater(pools(plan)["state"], 6_500_000)
+        self.l3c("check", self.write("plan.l0", plan))
 
     def test_the_plan_keeps_a_window_of_the_state(self):
         text = self.l3c("lower", WIDE, "--synthetic", "--to", "l1", "--system", NEAR_FAR).out

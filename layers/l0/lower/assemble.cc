@@ -165,7 +165,7 @@ class Assembler {
       }
       if (init.kind == InitKind::kNormal || init.kind == InitKind::kUniform) {
         init.seed = program_.schedule.seed;
-        init.key = l1::StateKey(actor.name, field.name);
+        init.key = l1::StateKey(l1::NameForState(actor), field.name);
       }
       plan_->init.push_back(init);
     }
@@ -440,7 +440,7 @@ class Assembler {
       const l1::StateField& field = actor.state[ref.field];
       const uint32_t near = l1::MemoryOf(program_.system, actor.node);
       far.emplace_back();
-      if (l1::HomeOf(program_.system, actor) == near) continue;
+      if (!l1::IsBroughtIn(program_.system, actor)) continue;
       far.back() = {l1::ByteSize(field.dtype, field.shape), near};
     }
     return far;

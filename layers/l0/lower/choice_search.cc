@@ -45,6 +45,7 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
     StartLocally();
     saved_ = refiner_->Save();
     best_ = refiner_->Result(roots_);
+    first_work_ = work_;
     return;
   }
   egraph::ExtractOptions bottom_up;
@@ -52,11 +53,13 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
   const bool general = mode == search::Mode::kEGraph && !refiner_;
   best_ = extractor.GreedyDag(roots_, general ? egraph::ExtractOptions() : bottom_up);
   work_ += best_.work;
+  first_work_ = work_;
   if (!best_.feasible || !refiner_) return;
   std::vector<ClassRef> all;
   for (uint32_t c = 0; c < extractor.view().class_count(); ++c) all.push_back(ClassRef{c});
   const egraph::Extraction base = extractor.Tree(all);
   refiner_->Start(best_, base.choice);
+  first_work_ = work();
   refiner_->Improve(Within(ImproveWork(extractor)));
   saved_ = refiner_->Save();
   best_ = refiner_->Result(roots_);

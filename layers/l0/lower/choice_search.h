@@ -44,6 +44,8 @@ class ChoiceSearch {
   // False where they cannot be; nothing is changed then.
   bool Require(const std::vector<Choice>& choices);
   uint64_t work() const;
+  // Of that, until there was a first choice: it is made whatever the bound is.
+  uint64_t first_work() const { return first_work_; }
   bool spent() const { return work() >= max_work_; }
 
  private:
@@ -65,6 +67,7 @@ class ChoiceSearch {
   egraph::Refiner::Saved saved_;
   egraph::Extraction best_;
   uint64_t work_ = 0;
+  uint64_t first_work_ = 0;
 };
 
 }  // namespace l3c::l0::lower

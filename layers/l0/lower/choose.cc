@@ -77,6 +77,13 @@ class Chooser {
         rule_error_(rule_error),
         span_(span) {}
 
+  // Of a search with a budget that is enough: what a first plan takes, for one whose was not.
+  uint64_t FirstPlan() {
+    measures_ = true;
+    Run();
+    return saturated_ + first_plan_;
+  }
+
   // Where the budget of nodes ended although the candidates seemed to fit: the span to try next.
   std::optional<size_t> next_span() const { return next_span_; }
 
@@ -99,14 +106,14 @@ class Chooser {
           egraph::LoadProgram(graph_, it->second.text, it->second.path);
       if (!loaded.ok()) return RuleError(loaded.status.ToString());
     }
-    const auto built_in = static_cast<uint32_t>(graph_.rule_count());
+    built_in_ = static_cast<uint32_t>(graph_.rule_count());
     for (const RuleSource& added : options_.added) {
       const egraph::ProgramResult loaded = egraph::LoadProgram(graph_, added.text, added.path);
       if (!loaded.ok()) return RuleError(loaded.status.ToString());
     }
     // Those of the ruleset `checkpoint` have their say when the kernels are known (recompute.h).
     const egraph::RulesetId later = graph_.FindRuleset("checkpoint");
-    for (uint32_t r = built_in; r < graph_.rule_count(); ++r) {
+    for (uint32_t r = built_in_; r < graph_.rule_count(); ++r) {
       if (graph_.rule(egraph::RuleId{r}).ruleset == later) continue;
       traced_.push_back(egraph::RuleId{r});
     }
@@ -164,21 +171,31 @@ class Chooser {
   // budget that somebody gives is for all of them and for the comparison of what they find.
   bool IsGiven() const { return options_.budget.work != search::Budget().work; }
   void Spend(uint64_t work) {
+    saturated_ += work;
     if (IsGiven()) budget_.max_matches -= std::min(budget_.max_matches, work);
   }
   uint64_t WorkOfSearch() const {
+    if (measures_) return 0;
     return IsGiven() ? budget_.max_matches : std::numeric_limits<uint64_t>::max();
   }
 
   search::Timeout OutOfBudget(const egraph::RunReport& report) const {
+    // Nobody can mend a rule but whoever brings it.
     std::string hint;
-    if (const auto heaviest = report.Heaviest(1); !heaviest.empty()) {
-      const bool rows = report.stop == egraph::StopReason::kNodeLimit;
+    const auto heaviest = report.Heaviest(1);
+    const bool rows = report.stop == egraph::StopReason::kNodeLimit;
+    if (!heaviest.empty() && heaviest[0].rule.index >= built_in_) {
       hint = "mend " + graph_.DescribeRule(heaviest[0].rule) + ", which made " +
              std::to_string(rows ? heaviest[0].rows : heaviest[0].matches) + " of the " +
              std::to_string(rows ? report.rows : report.matches) + (rows ? " rows" : " matches");
     }
-    return search::CutShort(report, options_.budget, "saturating", std::move(hint));
+    // Rules before these have had their share of what is given for all.
+    search::Timeout timeout =
+        search::CutShort(report, options_.budget, "saturating", std::move(hint));
+    if (timeout.resource != "work") return timeout;
+    timeout.spent = std::min(saturated_, options_.budget.work);
+    if (timeout.spent < timeout.budget) timeout.doing += ", for which too little was left";
+    return timeout;
   }
 
   bool Saturate(const char* ruleset) {
@@ -449,12 +466,20 @@ class Chooser {
                                        "no plan has the forced forms", "force fewer of them", {}};
       return std::nullopt;
     }
+    first_plan_ = plans.search.first_work();
     explanation_.report.work += plans.search.work();
     if (plans.search.work() > 0 && plans.search.work() >= WorkOfSearch()) {
+      const uint64_t first = saturated_ + first_plan_;
+      const bool enough = first <= options_.budget.work;
       explanation_.cuts.push_back(
-          "the budget of work ended while the kernels of '" + step_.name +
-          "' were compared; the plan may be slower than the best. '--budget work=N' with N above " +
-          std::to_string(options_.budget.work) + " looks further");
+          (enough ? "the budget of work ended while the kernels of '" + step_.name +
+                        "' were compared; the plan may be slower than the best"
+                  : "the budget of work, " + std::to_string(options_.budget.work) +
+                        ", is less than a first plan of the kernels of '" + step_.name +
+                        "' takes, " + std::to_string(first) +
+                        ": that plan was made all the same, and compared with no other") +
+          ". '--budget work=N' with N above " +
+          std::to_string(std::max(first, options_.budget.work)) + " looks further");
       explanation_.report.stop_reason =
           std::string(egraph::StopReasonName(egraph::StopReason::kWorkLimit));
     }
@@ -570,6 +595,10 @@ class Chooser {
   size_t span_;                         // index into kSpans; beyond: nothing is fused
   std::optional<size_t> next_span_;
   bool out_of_nodes_ = false;  // the latest saturation
+  uint32_t built_in_ = 0;      // rules that are not the user's
+  uint64_t saturated_ = 0;     // work of the rules
+  bool measures_ = false;      // goes no further than a first plan
+  uint64_t first_plan_ = 0;    // and of a first choice among what they found
   uint64_t most_ = 0;          // rows of the e-graph, where anything is fused
   std::string left_out_;       // rule files that are not there, quoted
   uint64_t cheap_ = 0;         // values that could have been kept, see store_facts.h
@@ -577,6 +606,25 @@ class Chooser {
   std::optional<DefinitionNumbers> numbers_;
   ChooseResult result_;
 };
+
+// A budget that is given and not enough for the rules: how much would be is found by doing it.
+void TellFirstPlan(const Step& step, const KernelCostModel& costs, const RuleSources& rules,
+                   const ChooseOptions& options, size_t span,
+                   std::optional<search::SearchFailure>& failure) {
+  auto* timeout = failure ? std::get_if<search::Timeout>(&*failure) : nullptr;
+  const uint64_t usual = search::Budget().work;
+  if (timeout == nullptr || timeout->resource != "work" || options.budget.work >= usual) return;
+  ChooseOptions more = options;
+  more.budget.work = usual;
+  more.explain = false;
+  search::Explanation unused;
+  std::optional<search::SearchFailure> none;
+  std::string rule_error;
+  const uint64_t first =
+      Chooser(step, costs, rules, more, unused, none, rule_error, span).FirstPlan();
+  if (none || !rule_error.empty()) return;
+  timeout->hint += "; a first plan of '" + step.name + "' takes " + std::to_string(first);
+}
 
 }  // namespace
 
@@ -590,7 +638,10 @@ std::optional<ChooseResult> ChooseKernels(const Step& step, const KernelCostMode
   while (true) {
     Chooser chooser(step, costs, rules, options, explanation, failure, rule_error, span);
     std::optional<ChooseResult> result = chooser.Run();
-    if (!chooser.next_span()) return result;
+    if (!chooser.next_span()) {
+      TellFirstPlan(step, costs, rules, options, span, failure);
+      return result;
+    }
     span = *chooser.next_span();
     failure.reset();
     explanation = before;

@@ -85,6 +85,13 @@ std::map<std::string, Array> Train(const Program& program) {
   }
   for (const StateField& field : program.actors[0].state) {
     results[field.name] = interpreter.State("model_state", field.name);
+    // Copies begin as the first and stay what it is, bit by bit.
+    for (const Actor& copy : program.actors) {
+      if (copy.replicates.empty()) continue;
+      const Array other = interpreter.State(copy.name, field.name);
+      EXPECT_EQ(results[field.name].floats, other.floats) << copy.name << "." << field.name;
+      EXPECT_EQ(results[field.name].ints, other.ints) << copy.name << "." << field.name;
+    }
   }
   return results;
 }
@@ -124,6 +131,9 @@ TEST(L1PlacedTest, EveryPlacementTrainsToTheSame) {
       {"two_hosts", {{"l1/partition", "data(2)"}, {state, "cpu_1"}}, false},
       {"four_gpus", {{"l1/partition", "data(4)"}, {state, "gpu_2"}}, false},
       {"four_gpus", {{model, "cpu_0+gpu_0+gpu_3"}}, false},
+      {"four_gpus", {{"l1/partition", "data(4)"}, {"l1/gradients", "ring"}}, false},
+      {"four_gpus", {{model, "gpu_1+gpu_2+gpu_3"}, {"l1/gradients", "ring"}}, false},
+      {"two_hosts", {{"l1/partition", "data(2)"}, {"l1/gradients", "ring"}}, false},
       {"cpu_gpu", {{"l1/partition", "stages(2)"}, {"l1/cut", "2|1"}}, false},
       {"cpu_gpu", {{"l1/partition", "stages(2)"}, {"l1/cut", "1|2"}, {state, "cpu_0"}}, false},
       {"four_gpus", {{model, "gpu_0>gpu_1>gpu_3"}, {"l1/micro_batches", "4"}}, false},
@@ -138,7 +148,8 @@ TEST(L1PlacedTest, EveryPlacementTrainsToTheSame) {
 
 // A shared step in the text: the batch is cut, handed out, computed on each, and added up.
 TEST(L1PlacedTest, ASharedStepIsWrittenOut) {
-  const Program program = Placed(ReadText("tests/layers/l1/programs/wide.l2"), "four_gpus");
+  const Program program = Placed(ReadText("tests/layers/l1/programs/wide.l2"), "four_gpus",
+                                 {{"l1/gradients", "gather"}});
   std::string links;
   for (const Reference& link : FindPipeline(program, "train")->links) links += link.name + " ";
   EXPECT_EQ(links,
@@ -152,6 +163,33 @@ TEST(L1PlacedTest, ASharedStepIsWrittenOut) {
     const tensor::Node& images = graph->graph.node(*graph->graph.Find(graph->args[0]));
     EXPECT_EQ(images.shape, (tensor::Shape{2048, 28, 28}));
   }
+}
+
+// Gradients in a ring: each hop moves every bucket on by one node, then all that is whole goes
+// round.
+TEST(L1PlacedTest, ARingIsWrittenOut) {
+  const Program program =
+      Placed(ReadText("tests/layers/l1/programs/wide.l2"), "four_gpus",
+             {{"l1/node.forward_backward", "gpu_0+gpu_1+gpu_2+gpu_3"}, {"l1/gradients", "ring"}});
+  std::string links;
+  for (const Reference& link : FindPipeline(program, "train")->links) links += link.name + " ";
+  EXPECT_EQ(links,
+            "load_train cut_train scatter_train forward_backward_0 forward_backward_1 "
+            "forward_backward_2 forward_backward_3 "
+            "ring_train_1 add_train_1_1 add_train_1_2 add_train_1_3 add_train_1_0 "
+            "ring_train_2 add_train_2_2 add_train_2_3 add_train_2_0 add_train_2_1 "
+            "ring_train_3 add_train_3_3 add_train_3_0 add_train_3_1 add_train_3_2 spread_train "
+            "reduce_train model_state.GradUpdate reduce_train_1 model_state_1.GradUpdate "
+            "reduce_train_2 model_state_2.GradUpdate reduce_train_3 model_state_3.GradUpdate ");
+  EXPECT_EQ(program.actors[3].replicates, "model_state");
+  EXPECT_FALSE(program.actors[3].state[0].parameter);  // counted once
+  EXPECT_EQ(program.system.nodes[program.actors[3].node].name, "gpu_3");
+  // Every gradient has the parts of all nodes, each once, in the order of the ring.
+  const TensorGraph* first = FindGraph(program, "add_train_1_1");
+  ASSERT_NE(first, nullptr);
+  const std::string& part = first->args[0];
+  EXPECT_EQ(part.substr(part.size() - 2), "_0");
+  EXPECT_EQ(first->args[1], part.substr(0, part.size() - 2) + "_1");
 }
 
 // In stages: forward passes one after the other, backward passes in reverse, parameters once.
