@@ -188,7 +188,8 @@ double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule&
   const double rounds = std::ceil(blocks / cores);
   const double arithmetic = cycles / machine_.clock * rounds / blocks;
   const double bytes = work.bytes_read + work.bytes_written;
-  return std::max(arithmetic, bytes / Bandwidth(bytes, cores));
+  const double far = schedule.far_bytes / (machine_.l3_bandwidth * cores);
+  return std::max({arithmetic, bytes / Bandwidth(bytes, cores), far});
 }
 
 l0::ScheduleTarget CpuCostModel::target() const {
