@@ -100,8 +100,7 @@ void Scheduler::Outer(const Contraction& c, AxisId across) {
   const std::vector<std::pair<int64_t, int64_t>> shapes =
       many ? std::vector<std::pair<int64_t, int64_t>>{{6, 4}, {8, 3}, {12, 2}, {4, 4}, {12, 1},
                                                       {8, 1}, {4, 2}, {2, 4},  {1, 8}}
-           : std::vector<std::pair<int64_t, int64_t>>{{6, 2}, {4, 2}, {4, 3}, {3, 4},
-                                                      {8, 1}, {2, 4}, {1, 8}};
+           : std::vector<std::pair<int64_t, int64_t>>{{6, 2}, {4, 2}, {8, 1}, {2, 4}, {1, 8}};
   struct Choice {
     double cost;
     int64_t rows;
@@ -136,7 +135,10 @@ void Scheduler::Outer(const Contraction& c, AxisId across) {
     const double again =
         std::ceil(static_cast<double>(Extent(down)) / static_cast<double>(choice.rows)) *
         Points(c.rows & ~AxisBit(down));
-    if (columns_first && again >= kStagedUses) {
+    // With a copy to read, LLVM loads what a step broadcasts ahead of its multiply-adds.
+    const int64_t held = choice.rows * choice.vectors + choice.rows + choice.vectors;
+    const bool fits = held <= target_.vector_registers + 2;
+    if (columns_first && fits && again >= kStagedUses) {
       Schedule staged = schedule;
       staged.name += " staged";
       staged.staged = {c.b};

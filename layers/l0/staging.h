@@ -34,7 +34,7 @@
 namespace l3c::l0 {
 
 // Of all staged values of a kernel together: they lie on the worker's stack, and in its caches.
-inline constexpr int64_t kMaxStagedBytes = 640 << 10;
+inline constexpr int64_t kMaxStagedBytes = 768 << 10;
 
 struct Staging {
   AxisId axis = 0;             // the tiled one

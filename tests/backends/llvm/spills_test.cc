@@ -104,7 +104,7 @@ TEST(Spills, AreSeen) {
 
 TEST(Spills, NoProductOfF32) {
   ExpectNoSpills(kWide, {.vector_registers = 32, .lanes = 16}, false, 12);
-  ExpectNoSpills(kNarrow, {.vector_registers = 16, .lanes = 8}, false, 8);
+  ExpectNoSpills(kNarrow, {.vector_registers = 16, .lanes = 8}, false, 6);
 }
 
 TEST(Spills, NoProductOfBf16) {

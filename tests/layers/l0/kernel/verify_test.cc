@@ -141,14 +141,14 @@ TEST(KernelVerify, StagedValuesAreReadAgainAndFit) {
         k.params[1].shape = {4096, 256};
         k.uops[0].index.terms[0].second = 4096;
       },
-      "consistency", "takes more than 655360 bytes");
+      "consistency", "takes more than 786432 bytes");
   // All rows of x for the block as well.
   reject(
       [](K& k) {
         k.uops[0].staged = true;
         k.axes[0].tile = k.axes[0].block = k.axes[1].block = 128;
       },
-      "resource-bound", "more than 655360 bytes together");
+      "resource-bound", "more than 786432 bytes together");
 }
 
 TEST(KernelVerify, GuardsBoundTheIndex) {
