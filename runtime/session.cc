@@ -1,7 +1,5 @@
 #include "runtime/session.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -16,6 +14,7 @@
 #include "layers/l0/control_verify.h"
 #include "runtime/batches.h"
 #include "runtime/checkpoint.h"
+#include "runtime/cpu_set.h"
 #include "runtime/data_set.h"
 #include "runtime/engine.h"
 #include "runtime/folder_lock.h"
@@ -32,13 +31,6 @@ namespace {
 // The region `signals` of whichever unit runs. Written by signal handlers.
 std::atomic<int64_t> stop_requested{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free);
-
-int UsableCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::max(1, CPU_COUNT(&set));
-}
 
 // Splits in memory, and the samplers that read them.
 struct Data {
@@ -193,7 +185,7 @@ absl::StatusOr<RunResult> RunUnit(const l0::Plan& plan, const l0::ControlUnit& u
     return absl::OkStatus();
   };
 
-  WorkerTeam team(options.threads > 0 ? options.threads : UsableCpus());
+  WorkerTeam team(options.threads > 0 ? options.threads : CpuSet::Usable().count());
   absl::StatusOr<std::unique_ptr<Engine>> engine =
       Engine::Make({plan, unit, *memory, kernels, team, data->batches, metrics, sink,
                     stop_requested, save, options.timeline},

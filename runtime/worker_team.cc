@@ -8,15 +8,16 @@
 namespace l3c::runtime {
 namespace {
 
-// Spinning only pays when every worker has a CPU of its own.
-int SpinsFor(int threads) {
-  return threads <= static_cast<int>(std::thread::hardware_concurrency()) ? kSpins : 0;
-}
+// Launches between two moves of the workers: streams that take turns would move them for each.
+constexpr int kLaunchesBetweenMoves = 16;
 
 }  // namespace
 
 WorkerTeam::WorkerTeam(int threads)
-    : spins_(SpinsFor(threads)), shares_(static_cast<size_t>(std::clamp(threads, 1, kMaxThreads))) {
+    : cpus_(CpuSet::Usable()),
+      // Spinning only pays when every worker has a CPU of its own.
+      spins_(threads <= cpus_.count() ? kSpins : 0),
+      shares_(static_cast<size_t>(std::clamp(threads, 1, kMaxThreads))) {
   try {
     for (; threads_ < static_cast<int>(shares_.size()); ++threads_) {
       workers_.emplace_back([this, worker = threads_] { Work(worker); });
@@ -39,6 +40,7 @@ void WorkerTeam::Run(KernelFn function, void* const* params, int64_t blocks) {
     return;
   }
   std::lock_guard lock(launching_);
+  KeepWorkersOffThisCpu();
   function_ = function;
   params_ = params;
   parts_ = static_cast<int>(std::min<int64_t>(threads_, blocks));
@@ -60,6 +62,16 @@ void WorkerTeam::Run(KernelFn function, void* const* params, int64_t blocks) {
       inside_.wait(inside);
     }
   }
+}
+
+void WorkerTeam::KeepWorkersOffThisCpu() {
+  if (threads_ > cpus_.count() || ++launches_since_move_ < kLaunchesBetweenMoves) return;
+  const int cpu = CurrentCpu();
+  if (cpu == launcher_cpu_) return;
+  launcher_cpu_ = cpu;
+  launches_since_move_ = 0;
+  const CpuSet others = cpus_.Without(cpu);
+  for (std::thread& worker : workers_) others.Hold(worker);
 }
 
 void WorkerTeam::RunBlocks(int worker) {

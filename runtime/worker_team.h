@@ -7,6 +7,9 @@
 // block depends on another, so results depend neither on the number of workers nor on who ran what.
 //
 // Workers spin for a moment between launches and then sleep; the launching thread is worker 0.
+// Where every thread can have a CPU of its own, the others are kept off the launcher's: a system
+// that wakes a worker there leaves it waiting behind the launcher for several launches, while a CPU
+// idles.
 //
 // Life of a launch: the launcher fills in the shares and opens it; a worker enters by adding itself
 // to `inside_` and looking whether the launch is still open; the launcher closes it when no block
@@ -21,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/cpu_set.h"
 #include "runtime/kernel_table.h"
 
 namespace l3c::runtime {
@@ -47,10 +51,14 @@ class WorkerTeam {
   void Work(int worker);
   // Runs blocks until none is left to take, beginning with the share of `worker`.
   void RunBlocks(int worker);
+  void KeepWorkersOffThisCpu();
 
   int threads_ = 1;  // with the launching one
+  const CpuSet cpus_;
   const int spins_;
   std::mutex launching_;
+  int launcher_cpu_ = -1;  // that the workers are kept off
+  int launches_since_move_ = 0;
   KernelFn function_ = nullptr;
   void* const* params_ = nullptr;
   int parts_ = 1;
