@@ -237,8 +237,19 @@ void Linearizer::EmitBody(AxisId axis, Reg base, int64_t base_constant, int64_t 
 }
 
 void Linearizer::ForPoints(AxisSet set, const std::function<void()>& body) {
+  ForPoints(AxesIn(set & open_), body);
+}
+
+void Linearizer::ForTile(AxisSet set, const std::function<void()>& body) {
+  std::vector<AxisId> axes = AxesIn(set & open_);
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](AxisId a, AxisId b) { return state_[a].points > state_[b].points; });
+  ForPoints(axes, body);
+}
+
+void Linearizer::ForPoints(const std::vector<AxisId>& nest, const std::function<void()>& body) {
   std::vector<AxisId> axes;
-  for (AxisId axis : AxesIn(set & open_)) {
+  for (AxisId axis : nest) {
     if (state_[axis].points > 1) axes.push_back(axis);
   }
   std::vector<int64_t> saved;

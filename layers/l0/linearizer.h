@@ -90,6 +90,10 @@ class Linearizer : private LinearCode {
                 const std::vector<UopId>& roots, const std::function<void()>& body);
   // Runs `body` for every combination of points of the open axes in `set`, the innermost fastest.
   void ForPoints(AxisSet set, const std::function<void()>& body);
+  // The same with the axis of most points outermost: of a tile of r × v sums, whose factors have r
+  // and v registers, the fewer are then held while the others come one by one.
+  void ForTile(AxisSet set, const std::function<void()>& body);
+  void ForPoints(const std::vector<AxisId>& axes, const std::function<void()>& body);
   // The current point of the axes in `set`, as one number.
   int64_t PointOf(AxisSet set) const;
   bool AtFirstPoint(AxisSet set) const;

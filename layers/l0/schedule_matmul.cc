@@ -135,10 +135,7 @@ void Scheduler::Outer(const Contraction& c, AxisId across) {
     const double again =
         std::ceil(static_cast<double>(Extent(down)) / static_cast<double>(choice.rows)) *
         Points(c.rows & ~AxisBit(down));
-    // With a copy to read, LLVM loads what a step broadcasts ahead of its multiply-adds.
-    const int64_t held = choice.rows * choice.vectors + choice.rows + choice.vectors;
-    const bool fits = held <= target_.vector_registers + 2;
-    if (columns_first && fits && again >= kStagedUses) {
+    if (columns_first && again >= kStagedUses) {
       Schedule staged = schedule;
       staged.name += " staged";
       staged.staged = {c.b};
