@@ -34,8 +34,13 @@ void ProgramParser::ParseActor() {
   if (!ok) SkipToDeclaration(Keywords());
   std::vector<std::string> fields;
   for (const StateField& field : actor.state) fields.push_back(field.name);
+  std::map<std::pair<size_t, std::string>, Span> granted;
   for (const auto& [window, field] : window_fields) {
-    if (FindState(actor, field.text) == nullptr) {
+    const auto [first, fresh] = granted.emplace(std::pair(window, field.text), field.span);
+    if (!fresh) {
+      Error(field.span, "'" + field.text + "' stands twice in the window", Kind::kConsistency)
+          .With({first->second, "it is here already"});
+    } else if (FindState(actor, field.text) == nullptr) {
       ErrorUnknown("state field", field, fields, Kind::kSafety);
     }
   }

@@ -71,7 +71,9 @@ bool ProgramParser::ParseNode() {
         .Fix("add kind: storage, memory or compute");
     return false;
   }
-  if (!CheckNode(node)) return true;
+  // With a property that does not fit it is a node all the same: those who name it are not to
+  // blame.
+  CheckNode(node);
   if (program_.system.nodes.size() >= kMaxNodes) {
     Error(name->span, "a system has at most " + std::to_string(kMaxNodes) + " nodes",
           Kind::kResourceBound);
@@ -137,29 +139,21 @@ bool ProgramParser::ParseNodeProperty(const Name& property, SystemNode& node) {
 }
 
 // A property of one kind of node on another would be dropped silently.
-bool ProgramParser::CheckNode(const SystemNode& node) {
+void ProgramParser::CheckNode(const SystemNode& node) {
   const bool compute = node.kind == NodeKind::kCompute;
   if (node.kind == NodeKind::kMemory && node.capacity == 0) {
     Error(node.span, "memory node '" + node.name + "' has no capacity", Kind::kResourceBound)
         .Fix("add capacity: 32GB, or what there is");
-    return false;
-  }
-  if (compute && node.isa.empty()) {
+  } else if (compute && node.isa.empty()) {
     Error(node.span, "compute node '" + node.name + "' has no isa").Fix("add isa: x86_64");
-    return false;
-  }
-  if (compute && node.capacity > 0) {
+  } else if (compute && node.capacity > 0) {
     Error(node.span, "a compute node has no capacity; its own memory is its vram",
           Kind::kConsistency);
-    return false;
-  }
-  if (!compute && (!node.isa.empty() || node.cores > 0 || node.vram > 0 || node.sm > 0 ||
-                   !node.arch.empty() || !node.features.empty())) {
+  } else if (!compute && (!node.isa.empty() || node.cores > 0 || node.vram > 0 || node.sm > 0 ||
+                          !node.arch.empty() || !node.features.empty())) {
     Error(node.span, "isa, cores, features, vram, sm and arch are properties of compute nodes",
           Kind::kConsistency);
-    return false;
   }
-  return true;
 }
 
 bool ProgramParser::ParseEdge() {

@@ -81,7 +81,7 @@ class ProgramParser : public support::ParserBase {
   void ParseSystem();
   bool ParseNode();
   bool ParseNodeProperty(const Name& property, SystemNode& node);
-  bool CheckNode(const SystemNode& node);
+  void CheckNode(const SystemNode& node);
   bool ParseEdge();
   std::optional<uint32_t> ExpectNode(std::string_view what);
   std::optional<uint32_t> ResolveNode(const Name& name);
@@ -160,6 +160,7 @@ class ProgramParser : public support::ParserBase {
     return names;
   }
   std::vector<std::string> Units() const;
+  void ReportTwice(const std::vector<Reference>& references, std::string_view list);
   void ResolveIn(const std::vector<Reference>& references, std::string_view what,
                  const std::vector<std::string>& candidates);
   void ResolveReferences();

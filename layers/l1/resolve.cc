@@ -241,12 +241,24 @@ void ProgramParser::ResolveIn(const std::vector<Reference>& references, std::str
   }
 }
 
+void ProgramParser::ReportTwice(const std::vector<Reference>& references, std::string_view list) {
+  std::map<std::string_view, Span> seen;
+  for (const Reference& reference : references) {
+    const auto [first, fresh] = seen.emplace(reference.name, reference.span);
+    if (fresh) continue;
+    Error(reference.span, "'" + reference.name + "' stands twice in " + std::string(list),
+          Kind::kConsistency)
+        .With({first->second, "it is here already"});
+  }
+}
+
 void ProgramParser::ResolveReferences() {
   std::vector<std::string> readers = NamesOf(program_.graphs);
   for (const Stage& stage : program_.stages) readers.push_back(stage.name);
   std::vector<Reference> references;
   for (const Actor& actor : program_.actors) {
     for (const Window& window : actor.windows) {
+      ReportTwice(window.readers, "the readers of window '" + window.name + "'");
       references.insert(references.end(), window.readers.begin(), window.readers.end());
     }
   }
@@ -266,6 +278,8 @@ void ProgramParser::ResolveReferences() {
   }
   ResolveIn(references, "stage, graph or message", units);
   const std::vector<std::string> pipelines = NamesOf(program_.pipelines);
+  ReportTwice(program_.schedule.pipelines, "the pipelines of the schedule");
+  ReportTwice(program_.schedule.actors, "the actors of the schedule");
   ResolveIn(program_.schedule.pipelines, "pipeline", pipelines);
   ResolveIn(program_.schedule.actors, "actor", NamesOf(program_.actors));
   references.clear();

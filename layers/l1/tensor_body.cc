@@ -171,6 +171,7 @@ bool TensorBody::ParseReturn(const std::vector<Name>& outputs) {
 }
 
 bool TensorBody::ParseAssignment(const Actor& actor) {
+  binding_.clear();
   const support::Token word = Next();
   const Name name{std::string(word.text), word.span};
   Next();  // '='

@@ -79,6 +79,7 @@ class Verifier {
 
   // ---- What runs in a step (verify_step.cc) -----------------------------------------------------
   void CheckSteps();
+  void CheckMetrics();
   void CheckStep(const Pipeline& pipeline, const std::vector<Reference>& links);
   void CheckForwardedOnce(const std::vector<Statement>& body,
                           std::map<std::string, const Statement*>& before,

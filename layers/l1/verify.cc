@@ -51,6 +51,8 @@ bool Verifier::Run() {
   CheckReachability();
   CheckPersistentMemory();
   CheckFiniteness();
+  // What runs follows from the rest.
+  if (clean()) CheckMetrics();
   return clean();
 }
 

@@ -1,13 +1,14 @@
 // The structural verifier: what must hold of an L1 program before it is lowered. It only reads.
 //
 //   safety          topology consistency   edges join nodes; a path exists for every transfer
-//   safety          reference resolution   every name is declared; what runs is scheduled
+//   safety          reference resolution   every name is declared; what runs is scheduled, and
+//                                          what a metric adds up runs
 //   safety          forwarding signatures  arity, dtype and shape agree where buffers go over; in
 //                                          a step each receiver is fed, once, and nothing is lost
 //   safety          window separation      who reads an actor's state has a window, and is done
 //                                          before the step's message arrives
-//   consistency     shape propagation      tensor ops fit (reported by the parser, at the op), and
-//                                          state and window fields have their declared types
+//   consistency     shape propagation      tensor ops fit (reported by the parser, at the op);
+//                                          state, window fields and metrics have their types
 //   consistency     region provenance      a buffer lives where its receiver can reach it
 //   liveness        buffer conservation    on every path each buffer is forwarded or dropped once
 //   liveness        tensor reachability    every value and every argument serves an output

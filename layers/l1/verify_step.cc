@@ -115,4 +115,39 @@ void Verifier::CheckStep(const Pipeline& pipeline, const std::vector<Reference>&
   }
 }
 
+// A metric adds up one real of every step that draws from its split.
+void Verifier::CheckMetrics() {
+  std::set<std::pair<std::string, std::string>> computed;  // split, graph
+  for (const Reference& reference : program_.schedule.pipelines) {
+    const Pipeline& pipeline = *index_.FindPipeline(reference.name);
+    if (!flows_.IsRun(pipeline)) continue;
+    const std::vector<Reference> links = flows_.LinksOf(pipeline);
+    const Stage* source = links.empty() ? nullptr : index_.FindStage(links.front().name);
+    if (source == nullptr) continue;  // reported by CheckStep
+    for (const Reference& link : links) computed.insert({source->sampling.split, link.name});
+  }
+  for (const Metric& metric : program_.schedule.metrics) {
+    const TensorGraph& graph = *index_.FindGraph(metric.graph);
+    if (!computed.contains({metric.split, metric.graph})) {
+      Error(Kind::kSafety, metric.span,
+            "metric '" + metric.name + "' is of split '" + metric.split + "', but nothing that " +
+                "runs computes '" + metric.graph + "' on batches of it")
+          .With({graph.span, "tensor graph '" + metric.graph + "' is declared here"})
+          .Fix("name the split that the stage before '" + metric.graph + "' samples");
+    }
+    const std::set<std::string_view> summed = {metric.numerator, metric.denominator};
+    for (const tensor::Output& output : graph.graph.outputs()) {
+      if (!summed.contains(output.name)) continue;
+      const tensor::Node& node = graph.graph.node(output.node);
+      if (node.dtype == tensor::DType::kF32 && tensor::NumElements(node.shape) == 1) continue;
+      Error(Kind::kConsistency, metric.span,
+            "metric '" + metric.name + "' adds up one f32 a step, but '" + output.name + "' is " +
+                Text({node.dtype, node.shape}))
+          .With({graph.span, "it is an output of tensor graph '" + graph.name + "'"})
+          .Fix(node.dtype == tensor::DType::kF32 ? "reduce it with tensor_reduce_sum"
+                                                 : "cast it with tensor_cast(…, f32)");
+    }
+  }
+}
+
 }  // namespace l3c::l1

@@ -47,6 +47,18 @@ class Hand(L3cTest):
             changed = self.train(text.replace(old, new))
             self.assertNotEqual(plain["weights_sha256"], changed["weights_sha256"], new)
 
+    def test_rows_that_are_not_stated_are_counted(self):
+        text = HAND.read_text()
+        bare = text.replace(", rows: 50", "")
+        self.assertNotEqual(text, bare)
+        self.assertEqual(self.train(text)["weights_sha256"], self.train(bare)["weights_sha256"])
+        path = self.write("elsewhere/bare.l1", bare)
+        err = self.l3c("lower", path, "--to", "l0", code=1).err
+        self.assertIn("the rows of split 'train' are not stated", err)
+        self.write("dots/train.y.raw", b"odd")
+        err = self.l3c("lower", path, "--to", "l0", "--data", f"dots={self.dir / 'dots'}", code=1).err
+        self.assertIn("train.y.raw", err)
+
     def test_without_phases_it_trains_for_an_epoch(self):
         text = re.sub(r"    phases .*\n", "", HAND.read_text())
         self.assertEqual(7, self.train(text)["steps"])

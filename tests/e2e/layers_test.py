@@ -1,10 +1,12 @@
 """Every layer's text stands by itself: printed, parsed, lowered on, edited and trained."""
 
+import os
 import re
 import unittest
 
-from harness import MNIST, L3cTest
+from harness import MNIST, ROOT, L3cTest
 
+EXAMPLES = ROOT / "examples"
 STEPS = ("--steps", 40)
 
 
@@ -85,6 +87,33 @@ class Layers(L3cTest):
         base = self.run_json(self.write("base.l0", text))
         changed = self.run_json(self.write("tiles.l0", edited))
         self.assertAlmostEqual(base["loss"], changed["loss"], delta=1e-3 * base["loss"])
+
+
+class EveryExample(L3cTest):
+    def assert_alike_through_every_text(self, example, *args):
+        """One text is printed from the one before; each trains to the bits of the example."""
+        steps = ("--steps", 4)
+        expected = self.run_json(example, *args, *steps, timeout=1200)
+        source = example
+        for layer in ("l2", "l1", "l0"):
+            lowered = self.l3c("lower", source, "--to", layer, *args, *steps, timeout=1200).out
+            source = self.write(f"{example.stem}.{layer}", lowered)
+            done = self.run_json(source, *args, *steps, timeout=1200)
+            for figure in ("steps", "train_loss", "weights_sha256"):
+                self.assertEqual(expected[figure], done[figure], f"{figure} of {layer}")
+
+    def test_some(self):
+        for example in ("iris/iris.l3", "methods/binary.l2"):
+            self.assert_alike_through_every_text(EXAMPLES / example)
+
+    @unittest.skipUnless(os.environ.get("L3C_FULL") == "1", "at length in the nightly preset")
+    def test_all(self):
+        for example in sorted([*EXAMPLES.glob("*/*.l3"), *EXAMPLES.glob("*/*.l2")]):
+            with self.subTest(example.relative_to(EXAMPLES)):
+                # Those without data of their own train on random data.
+                lowered = self.l3c("lower", example, "--to", "l1", code=None, timeout=1200)
+                data = ("--synthetic",) if "there is no folder" in lowered.err else ()
+                self.assert_alike_through_every_text(example, *data)
 
 
 if __name__ == "__main__":

@@ -26,8 +26,7 @@
 #include "layers/l3/print.h"
 #include "layers/l3/verify.h"
 #include "layers/support/units.h"
-#include "runtime/data_folder.h"
-#include "runtime/data_set.h"
+#include "tools/l3c/count_rows.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/evidence_store.h"
 #include "tools/l3c/files.h"
@@ -46,10 +45,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// Samples of a split when the data are made up (--synthetic), or when only a plan is asked for and
-// the files are not here.
-constexpr int64_t kAssumedTrainRows = 50'000;
-constexpr int64_t kAssumedTestRows = 10'000;
+const std::string kSplits[] = {"train", "test"};
 
 search::LoweringOptions SearchOptions(const Options& options,
                                       const std::vector<search::AddedRules>& rules) {
@@ -93,48 +89,6 @@ l1::System ReferenceSystem() {
 // The node that the first tensor graph runs on: what the plan's kernels are made for.
 const l1::SystemNode& ComputeNode(const l1::Program& program) {
   return program.system.nodes[program.graphs.front().node];
-}
-
-// Rows of each split that is there, told from the smallest field alone; the run checks all of them.
-// A split `test` need not be; what there is of it must be whole.
-// `window`: rows that make a sample, 0 for one.
-absl::Status CountRows(const l3::Data& data, const std::string& folder, int64_t window,
-                       std::map<std::string, int64_t>& rows) {
-  const auto smallest = std::min_element(
-      data.fields.begin(), data.fields.end(), [](const l3::Field& a, const l3::Field& b) {
-        return l3::NumElements(a.domain) < l3::NumElements(b.domain);
-      });
-  l0::DataSource source;
-  source.name = data.name;
-  source.path = folder;
-  if (smallest != data.fields.end()) {
-    l0::FieldSource field;
-    field.field = smallest->name;
-    field.dtype = l3::ExampleDType(smallest->domain);
-    field.shape = l3::ExampleShape(smallest->domain);
-    if (window > 0 && !field.shape.empty() && field.shape[0] == window) {
-      field.shape.erase(field.shape.begin());
-    }
-    source.fields.push_back(std::move(field));
-  }
-  l0::DataSource whole;
-  whole.name = data.name;
-  for (const l3::Field& field : data.fields) whole.fields.emplace_back().field = field.name;
-  const absl::StatusOr<runtime::DataFolder> files =
-      runtime::DataFolder::Open(whole, folder, "train");
-  if (!files.ok()) return files.status();
-  // Where a header says how many there are, it is taken at its word.
-  const runtime::DataOptions counting = {nullptr, 0};
-  for (const char* split : {"train", "test"}) {
-    const absl::StatusOr<bool> has = files->Has(split);
-    if (!has.ok()) return has.status();
-    if (!*has && std::string_view(split) == "test") continue;
-    const absl::StatusOr<runtime::SplitData> read =
-        runtime::ReadSplit(source, folder, split, counting);
-    if (!read.ok()) return read.status();
-    rows[split] = read->samples;
-  }
-  return absl::OkStatus();
 }
 
 // Of kernels that run something else than their UOps; the interpreter runs the UOps.
@@ -294,6 +248,17 @@ bool Compilation::LowerTo(Layer target) {
   }
   if (layer() == Layer::kL1 && target != Layer::kL1) l1::AddDefaultPhases(*l1_);
   if (!ApplyOverrides()) return false;
+  if (layer() == Layer::kL1 && target != Layer::kL1) {
+    const absl::Status status = CountRowsOfStages(
+        *l1_, options_.synthetic, [this](const std::string& name, const std::string& path) {
+          return DataFolder(name, path);
+        });
+    if (!status.ok()) {
+      return EnvironmentError(std::string(status.message()),
+                              "docs/data.md says what a folder of data holds; `rows: n` in the "
+                              "sample of a stage needs none");
+    }
+  }
   if (target == layer()) {
     // Canonical text of the same program.
     std::string text;
@@ -585,7 +550,8 @@ bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
                 << "; planning for " << kAssumedTrainRows << " samples (--data " << declaration.name
                 << "=DIR)\n";
       info.rows = {{"train", kAssumedTrainRows}, {"test", kAssumedTestRows}};
-    } else if (const absl::Status status = CountRows(declaration, folder, window, info.rows);
+    } else if (const absl::Status status =
+                   CountRows(SourceOf(declaration), folder, window, kSplits, info.rows);
                !status.ok()) {
       return EnvironmentError(
           std::string(status.message()),
@@ -605,7 +571,7 @@ std::optional<int64_t> Compilation::TrainRows() const {
   if (data == nullptr) return {};
   std::map<std::string, int64_t> rows;
   const std::string folder = DataFolder(data->name, "data/" + data->name);
-  if (!CountRows(*data, folder, /*window=*/0, rows).ok()) return {};
+  if (!CountRows(SourceOf(*data), folder, /*window=*/0, kSplits, rows).ok()) return {};
   return rows["train"];
 }
 

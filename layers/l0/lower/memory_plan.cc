@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <random>
+#include <set>
 #include <utility>
 
 namespace l3c::l0::lower {
@@ -138,18 +139,33 @@ int64_t Pack(PackOrder order, std::vector<Slot>& slots, int64_t alignment, int64
   return Place(sorted, slots, alignment);
 }
 
+struct Live {
+  int64_t rounded = 0;  // every slot up to the alignment
+  int64_t least = 0;    // the one that ends on top need not be rounded up: at best what loses most
+};
+
 // Live bytes change only where a slot begins or has ended.
-int64_t MostLive(const std::vector<Slot>& slots, int64_t alignment) {
-  std::map<int64_t, int64_t> changes;
+Live MostLive(const std::vector<Slot>& slots, int64_t alignment) {
+  std::map<int64_t, std::vector<std::pair<const Slot*, bool>>> changes;  // slot, begins
   for (const Slot& slot : slots) {
-    changes[slot.first_use] += RoundUp(slot.size, alignment);
-    changes[slot.last_use + 1] -= RoundUp(slot.size, alignment);
+    changes[slot.first_use].emplace_back(&slot, true);
+    changes[slot.last_use + 1].emplace_back(&slot, false);
   }
+  Live most;
   int64_t live = 0;
-  int64_t most = 0;
-  for (const auto& [position, change] : changes) {
-    live += change;
-    most = std::max(most, live);
+  std::multiset<int64_t> padding;  // of what lives
+  for (const auto& [position, here] : changes) {
+    for (const auto& [slot, begins] : here) {
+      const int64_t rounded = RoundUp(slot->size, alignment);
+      live += begins ? rounded : -rounded;
+      if (begins) {
+        padding.insert(rounded - slot->size);
+      } else {
+        padding.erase(padding.find(rounded - slot->size));
+      }
+    }
+    most.rounded = std::max(most.rounded, live);
+    most.least = std::max(most.least, padding.empty() ? 0 : live - *padding.rbegin());
   }
   return most;
 }
@@ -185,17 +201,18 @@ std::optional<PackOrder> ParsePackOrder(std::string_view name) {
 
 Packing PackSlots(std::vector<Slot>& slots, int64_t alignment, std::optional<PackOrder> order) {
   Packing packing;
-  packing.lower_bound = MostLive(slots, alignment);
+  const Live live = MostLive(slots, alignment);
+  packing.lower_bound = live.least;
   std::vector<Slot> best;
   for (PackOrder tried : kOrders) {
     if (order && *order != tried) continue;
     std::vector<Slot> placed = slots;
-    const int64_t size = Pack(tried, placed, alignment, packing.lower_bound);
+    const int64_t size = Pack(tried, placed, alignment, live.rounded);
     if (!best.empty() && size >= packing.size) continue;
     packing.size = size;
     packing.order = tried;
     best = std::move(placed);
-    if (size <= packing.lower_bound) break;
+    if (size <= live.rounded) break;  // no order saves more than padding
   }
   slots = std::move(best);
   return packing;

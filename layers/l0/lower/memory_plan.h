@@ -31,7 +31,9 @@ std::optional<PackOrder> ParsePackOrder(std::string_view name);
 
 struct Packing {
   int64_t size = 0;         // bytes of the pool
-  int64_t lower_bound = 0;  // the most bytes that live at one position
+  // The most bytes that live at one position, each slot rounded up to the alignment but one, since
+  // what ends on top need not be: no packing is smaller.
+  int64_t lower_bound = 0;
   PackOrder order = PackOrder::kSize;
 };
 

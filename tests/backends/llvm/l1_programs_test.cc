@@ -1,10 +1,12 @@
 // L1 programs, random ones and one written by hand, as text: parsed, verified, printed, lowered,
-// and run for some steps by the L1 interpreter, by the UOp interpreter and as machine code. All
-// agree within the class, or, where terms cancel, within twice the bound on their rounding errors.
+// and run for some steps by the L1 interpreter, by the UOp interpreter and as machine code, that of
+// `l3c run` and that of `l3c build`. Both kinds of machine code give the same bits; all agree
+// within the class, or, where terms cancel, within twice the bound on their rounding errors.
 // L3C_PROGRAMS=n runs n random ones, from seed L3C_FIRST on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -12,12 +14,16 @@
 #include <map>
 #include <sstream>
 
+#include "cost/machine.h"
+#include "layers/l0/lower/lower.h"
 #include "layers/l0/lower/step.h"
+#include "layers/l0/plan_verify.h"
 #include "layers/l1/interpreter.h"
 #include "layers/l1/text.h"
 #include "layers/l1/verify.h"
 #include "layers/tensor/text.h"
 #include "tests/backends/llvm/kernel_runner.h"
+#include "tests/backends/llvm/placed_code.h"
 #include "tests/layers/l0/lower/program_maker.h"
 #include "tests/layers/l0/lower/step_runner.h"
 #include "tests/layers/tensor/rounding_bound.h"
@@ -57,6 +63,14 @@ void ExpectNear(const Array& a, const Array& b, const std::vector<double>& error
     if (error[i] != 0) continue;
     EXPECT_EQ(a.ints[i], b.ints[i]) << what << " at " << i;
   }
+}
+
+void ExpectSameBits(const Array& a, const Array& b, const std::string& what) {
+  EXPECT_EQ(a.ints, b.ints) << what;
+  ASSERT_EQ(a.floats.size(), b.floats.size()) << what;
+  EXPECT_TRUE(std::ranges::equal(a.floats, b.floats, {}, std::bit_cast<uint64_t, double>,
+                                 std::bit_cast<uint64_t, double>))
+      << what;
 }
 
 // The state of a program under one engine, by index into AllState.
@@ -185,14 +199,18 @@ void ExpectEnginesAgree(const std::string& text, const std::vector<Rows>& batche
   }
   const absl::Status compiled = jit->Compile(kernels);
   ASSERT_TRUE(compiled.ok()) << compiled;
+  testing::PlacedCode built;
+  const absl::Status placed = built.Compile(kernels);
+  ASSERT_TRUE(placed.ok()) << placed;
   size_t next = 0;
-  const auto machine_code = [&](const l0::Kernel& kernel, void* const* params) {
-    const std::string name = "k" + std::to_string(next++ % kernels.size());
-    jit->Find(name)(params, 0, l0::NumBlocks(kernel));
-  };
+  const auto name_of_next = [&] { return "k" + std::to_string(next++ % kernels.size()); };
   Engine uops(*program, *lowered, l0::lower::InterpretKernel);
-  Engine code(*program, *lowered, machine_code);
-  Engine code_again(*program, *lowered, machine_code);
+  Engine code(*program, *lowered, [&](const l0::Kernel& kernel, void* const* params) {
+    jit->Find(name_of_next())(params, 0, l0::NumBlocks(kernel));
+  });
+  Engine built_code(*program, *lowered, [&](const l0::Kernel& kernel, void* const* params) {
+    built.Find(name_of_next())(params, 0, l0::NumBlocks(kernel));
+  });
   l1::Interpreter meaning(*program, program->schedule.seed);
   const auto all = l0::lower::AllState(*program);
   RoundingErrors errors(*program, lowered->step);
@@ -203,8 +221,10 @@ void ExpectEnginesAgree(const std::string& text, const std::vector<Rows>& batche
     next = 0;
     const Rows by_uops = uops.Run(batches[i]);
     const Rows by_code = code.Run(batches[i]);
-    EXPECT_EQ(code_again.Run(batches[i]).size(), by_code.size());
+    const Rows by_built_code = built_code.Run(batches[i]);
+    ASSERT_EQ(by_built_code.size(), by_code.size());
     for (const auto& [name, value] : by_code) {
+      ExpectSameBits(by_built_code.at(name), value, "report " + name);
       ExpectNear(by_uops.at(name), value, errors.OfReport(name), "report " + name);
       // Nothing is reported where the graph does not run.
       const auto meant = want.find(name);
@@ -217,7 +237,7 @@ void ExpectEnginesAgree(const std::string& text, const std::vector<Rows>& batche
       ExpectNear(meaning.State(actor.name, actor.state[all[s].field].name), value,
                  errors.OfState(s), all[s].name);
       ExpectNear(uops.state().at(s), value, errors.OfState(s), all[s].name);
-      EXPECT_EQ(code_again.state().at(s).floats, value.floats) << all[s].name;
+      ExpectSameBits(built_code.state().at(s), value, all[s].name);
     }
     if (::testing::Test::HasFailure()) return;
   }
@@ -482,6 +502,31 @@ TEST(L1Programs, RandomOnesMeanTheSameToEveryEngine) {
   ExpectTheSameOfRandomOnes(60, [](uint64_t seed) {
     return l0::lower::ProgramMaker(seed).Make(2 + static_cast<int>(seed % 14));
   });
+}
+
+// What the structural verifier passes becomes a plan that the concrete one passes, whatever the
+// pipeline depth: every stream, slot and token of it.
+TEST(L1Programs, RandomOnesMakeSoundPlansAtAnyDepth) {
+  const uint64_t count = FromEnvironment("L3C_PROGRAMS", 8);
+  for (uint64_t seed = 1; seed <= count; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    std::string text = Writer(seed, l0::lower::ProgramMaker(seed).Make(3)).Write();
+    const std::string depth = "pipeline_depth: ";
+    const size_t at = text.find(depth + "2");
+    ASSERT_NE(at, std::string::npos);
+    text.replace(at, depth.size() + 1, depth + std::to_string(1 + seed % 4));
+    const auto program = ParseText(text);
+    ASSERT_TRUE(program);
+    const cost::CpuCostModel costs(cost::MachineOf(program->system.nodes[program->graphs[0].node]));
+    support::Diagnostics diagnostics;
+    const auto plan = l0::lower::Lower(*program, costs, {}, diagnostics);
+    ASSERT_TRUE(plan.ok()) << diagnostics.Render(false) << text;
+    EXPECT_TRUE(l0::VerifyPlan(plan.best(), diagnostics)) << diagnostics.Render(false) << text;
+    const auto staged = std::count_if(
+        plan.best().sequences.begin(), plan.best().sequences.end(),
+        [](const l0::Sequence& sequence) { return sequence.name.starts_with("load_run"); });
+    EXPECT_EQ(static_cast<uint64_t>(staged), 1 + seed % 4);
+  }
 }
 
 // Terms that cancel: the nightly run met it.

@@ -1,16 +1,12 @@
 // Objects of the kernel compiler, placed by backends/elf, run as what the just-in-time compiler
 // makes; and objects that are damaged.
-#include <sys/mman.h>
-
-#include <cmath>
-#include <cstring>
-#include <map>
 #include <random>
 
 #include "backends/elf/object_linker.h"
 #include "backends/llvm/kernel_compiler.h"
 #include "gtest/gtest.h"
 #include "tests/backends/llvm/kernel_runner.h"
+#include "tests/backends/llvm/placed_code.h"
 #include "tests/layers/l0/kernel/parse_kernel.h"
 
 namespace l3c {
@@ -31,8 +27,6 @@ constexpr char kText[] =
     store w[i], %6
 })";
 
-constexpr size_t kPage = 4096;
-
 TEST(Object, LinkedByOurselvesDoesWhatTheJitDoes) {
   const l0::Kernel kernel = testing::ParseOne(kText);
   auto compiler = llvm_backend::KernelCompiler::Create({});
@@ -48,45 +42,16 @@ TEST(Object, LinkedByOurselvesDoesWhatTheJitDoes) {
   EXPECT_FALSE(linker.Link(0, 1 << 20, {}).ok()) << "sin is outside";
   EXPECT_FALSE(linker.OffsetOf("no_such").ok());
 
-  // Near the C library's functions, as in a program: within reach of 32 bits of a slot of ours.
-  const size_t size = 64 * kPage;
-  void* memory = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  ASSERT_NE(memory, MAP_FAILED);
-  auto* bytes = static_cast<char*>(memory);
-  std::map<std::string, uint64_t> outside;
-  char* slot = bytes;
-  const auto add = [&](const char* name, auto* function) {
-    const auto target = reinterpret_cast<uintptr_t>(function);
-    std::memcpy(slot, "\x48\xb8", 2);  // mov rax, target; jmp rax
-    std::memcpy(slot + 2, &target, 8);
-    std::memcpy(slot + 10, "\xff\xe0", 2);
-    outside[name] = reinterpret_cast<uint64_t>(slot);
-    slot += 16;
-  };
-  add("sin", static_cast<double (*)(double)>(std::sin));
-  add("exp2", static_cast<double (*)(double)>(std::exp2));
-  add("log2", static_cast<double (*)(double)>(std::log2));
-  add("fmod", static_cast<double (*)(double, double)>(std::fmod));
-  add("fmodf", static_cast<float (*)(float, float)>(std::fmod));
-  char* code = bytes + kPage;
-  char* constants = bytes + 32 * kPage;
-  const auto linked =
-      linker.Link(reinterpret_cast<uint64_t>(code), reinterpret_cast<uint64_t>(constants), outside);
-  ASSERT_TRUE(linked.ok()) << linked.status();
-  ASSERT_LT(linked->code.size(), 31 * kPage);
-  std::memcpy(code, linked->code.data(), linked->code.size());
-  std::memcpy(constants, linked->constants.data(), linked->constants.size());
-  ASSERT_EQ(mprotect(memory, size, PROT_READ | PROT_EXEC), 0);
-
+  testing::PlacedCode placed;
+  const absl::Status compiled = placed.Compile({&kernel, 1});
+  ASSERT_TRUE(compiled.ok()) << compiled;
   testing::Buffers ours(kernel, 7), theirs(kernel, 7);
-  const auto function = reinterpret_cast<llvm_backend::KernelFn>(code + *linker.OffsetOf("wave"));
-  function(ours.Pointers().data(), 0, l0::NumBlocks(kernel));
+  placed.Find("wave")(ours.Pointers().data(), 0, l0::NumBlocks(kernel));
   auto jit = testing::NewJit({});
   ASSERT_TRUE(jit->Compile({&kernel, 1}).ok());
   jit->Find("wave")(theirs.Pointers().data(), 0, l0::NumBlocks(kernel));
   EXPECT_EQ(ours, theirs);
   ours.ExpectGuards();
-  munmap(memory, size);
 }
 
 TEST(Object, DamageIsAnError) {

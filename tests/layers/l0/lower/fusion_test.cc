@@ -217,6 +217,38 @@ TEST(Fusion, AnOpOfTheTestsOwnFuses) {
   ExpectSameAsInterpreter(g, {}, 9);
 }
 
+// A sparse matrix by its entries (row, column, value), times a dense one. Its product, and what its
+// gradient needs, are a kernel each: no entry's row of the dense factor is kept.
+TEST(Fusion, ASparseProductIsAKernel) {
+  constexpr int64_t kEntries = 90, kRows = 12, kInner = 10, kColumns = 16;
+  const auto scaled = [&](Graph& g, NodeId entries, NodeId values) {
+    return g.Binary(Op::kMul, entries,
+                    g.Expand(g.Reshape(values, {kEntries, 1}), {kEntries, kColumns}));
+  };
+  const auto sums = [&](Graph& g, NodeId at, NodeId terms, int64_t rows, const std::string& name) {
+    tensor::Attributes shape;
+    shape.ints = {rows, kColumns};
+    return g.Add(Op::kScatterAdd, {at, terms}, shape, name);
+  };
+  Graph g;
+  const NodeId row = g.AddInput("row", DType::kI32, {kEntries});
+  const NodeId column = g.AddInput("column", DType::kI32, {kEntries});
+  const NodeId values = g.AddInput("values", DType::kF32, {kEntries});
+  const NodeId x = g.AddInput("x", DType::kF32, {kInner, kColumns});
+  const NodeId terms = scaled(g, g.Add(Op::kGather, {x, column}, {}, "terms"), values);
+  g.AddOutput("y", sums(g, row, terms, kRows, "y"));
+  // The gradient of Σ y·d.
+  const NodeId d = g.AddInput("d", DType::kF32, {kRows, kColumns});
+  const NodeId of_terms = g.Add(Op::kGather, {d, row}, {}, "of_terms");
+  g.AddOutput("dx", sums(g, column, scaled(g, of_terms, values), kInner, "dx"));
+  const NodeId of_x = g.Add(Op::kGather, {x, column});
+  g.AddOutput("dvalues", g.ReduceSum(g.Binary(Op::kMul, of_x, of_terms), {1}, "dvalues"));
+  const auto lowered = LowerForTest(g, {});
+  ASSERT_TRUE(lowered);
+  EXPECT_EQ(lowered->plan.launches.size(), 3u) << Describe(*lowered);
+  for (uint64_t seed : {1, 2, 3}) ExpectSameAsInterpreter(g, {}, seed);
+}
+
 TEST(Fusion, ATransposeIsALoadPatternOnASmallMatrix) {
   Graph g;
   const NodeId x = g.AddInput("x", DType::kF32, {24, 24});
