@@ -66,15 +66,18 @@ CalibratedCostModel::CalibratedCostModel(const CpuMachine& machine, const Eviden
 
 CalibratedCostModel::Ratio CalibratedCostModel::RatioOf(const l0::Kernel& kernel) const {
   const std::optional<Likeness> like = ProbeLike(kernel);
-  if (!like) return {};
-  const std::vector<Point>& points = points_[static_cast<size_t>(like->probe)];
+  return like ? RatioOf(*like) : Ratio{};
+}
+
+CalibratedCostModel::Ratio CalibratedCostModel::RatioOf(const Likeness& like) const {
+  const std::vector<Point>& points = points_[static_cast<size_t>(like.probe)];
   if (points.empty()) return {1, "interpolated"};
   constexpr size_t kNeighbours = 6;
   std::vector<std::pair<double, const Point*>> near;
   Extents low = points.front().extents;
   Extents high = low;
   for (const Point& point : points) {
-    const double distance = SquaredDistance(point.extents, like->extents);
+    const double distance = SquaredDistance(point.extents, like.extents);
     if (distance == 0) return {std::exp(point.log_ratio), "measured"};
     near.emplace_back(distance, &point);
     for (size_t i = 0; i < low.size(); ++i) {
@@ -94,7 +97,7 @@ CalibratedCostModel::Ratio CalibratedCostModel::RatioOf(const l0::Kernel& kernel
   }
   bool inside = true;
   for (size_t i = 0; i < low.size(); ++i) {
-    inside = inside && like->extents[i] >= low[i] && like->extents[i] <= high[i];
+    inside = inside && like.extents[i] >= low[i] && like.extents[i] <= high[i];
   }
   return {std::exp(sum / weights), inside ? "interpolated" : "extrapolated"};
 }
@@ -102,6 +105,26 @@ CalibratedCostModel::Ratio CalibratedCostModel::RatioOf(const l0::Kernel& kernel
 double CalibratedCostModel::KernelSeconds(const l0::Kernel& kernel,
                                           const l0::Schedule& schedule) const {
   return CpuCostModel::KernelSeconds(kernel, schedule) * RatioOf(kernel).value;
+}
+
+double CalibratedCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule,
+                                          const Traffic& traffic) const {
+  const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
+  std::optional<Likeness> like = ProbeLike(kernel);
+  if (like && IsProduct(like->probe)) {
+    return std::max(KernelSeconds(kernel, schedule), TrafficSeconds(traffic, blocks));
+  }
+  // What comes from memory is like a probe that no cache holds.
+  if (like && traffic.memory > traffic.l2 + traffic.l3) {
+    const double elements = 2 * machine().l3_bytes / 8;
+    double own = 1;
+    for (int64_t extent : like->extents) own *= static_cast<double>(extent);
+    if (own < elements) {
+      like->extents[0] =
+          static_cast<int64_t>(static_cast<double>(like->extents[0]) * elements / own);
+    }
+  }
+  return CpuCostModel::KernelSeconds(kernel, schedule, traffic) * (like ? RatioOf(*like).value : 1);
 }
 
 std::string_view CalibratedCostModel::KernelEvidence(const l0::Kernel& kernel) const {

@@ -29,6 +29,8 @@ class CalibratedCostModel : public CpuCostModel {
   CalibratedCostModel(const CpuMachine& machine, const Evidence& evidence);
 
   double KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const override;
+  double KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule,
+                       const Traffic& traffic) const override;
   // Of whole plans: known no better than their worst part may be.
   std::string_view evidence() const override { return "extrapolated"; }
   std::string_view KernelEvidence(const l0::Kernel& kernel) const override;
@@ -49,6 +51,7 @@ class CalibratedCostModel : public CpuCostModel {
     std::string_view evidence = "interpolated";
   };
   Ratio RatioOf(const l0::Kernel& kernel) const;
+  Ratio RatioOf(const Likeness& like) const;
 
   std::string revision_;  // all that was measured, as text
   std::vector<Point> points_[std::size(kProbes)];

@@ -164,7 +164,41 @@ double LaneFolds(const l0::Kernel& kernel, const l0::Schedule& schedule) {
 
 }  // namespace
 
+void CpuCostModel::AddTraffic(double distance, double bytes, double allocated,
+                              Traffic& traffic) const {
+  const double l2 = machine_.l2_bytes * static_cast<double>(machine_.cores);
+  if (distance >= 0 && distance <= l2) {
+    traffic.l2 += bytes;
+    return;
+  }
+  // What a cache drops is not quite the least recently used: little beyond its size, some is there.
+  double share = 0;
+  if (distance >= 0) share = std::clamp(2 - distance / machine_.l3_bytes, 0.0, 1.0);
+  traffic.l3 += share * bytes;
+  traffic.memory += (1 - share) * (bytes + allocated);
+}
+
+double CpuCostModel::TrafficSeconds(const Traffic& traffic, double blocks) const {
+  const double cores = Cores(blocks);
+  return traffic.l2 / (machine_.l2_bandwidth * cores) +
+         traffic.l3 / (machine_.l3_bandwidth * cores) + traffic.memory / machine_.memory_bandwidth;
+}
+
 double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const {
+  const l0::KernelWork work = l0::CountWork(kernel);
+  const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
+  const double bytes = work.bytes_read + work.bytes_written;
+  return std::max(ArithmeticSeconds(kernel, schedule), bytes / Bandwidth(bytes, Cores(blocks)));
+}
+
+double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule,
+                                   const Traffic& traffic) const {
+  const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
+  return std::max(ArithmeticSeconds(kernel, schedule), TrafficSeconds(traffic, blocks));
+}
+
+double CpuCostModel::ArithmeticSeconds(const l0::Kernel& kernel,
+                                       const l0::Schedule& schedule) const {
   const l0::KernelWork work = l0::CountWork(kernel);
   const double lanes =
       schedule.lane_use * (std::any_of(schedule.axes.begin(), schedule.axes.end(),
@@ -186,12 +220,10 @@ double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule&
   const double cores = Cores(blocks);
   // The last round of blocks may leave cores idle.
   const double rounds = std::ceil(blocks / cores);
-  const double arithmetic = cycles / machine_.clock * rounds / blocks;
-  const double bytes = work.bytes_read + work.bytes_written;
   // What is read from afar a piece at a time mostly comes while the kernel computes.
   constexpr double kHidden = 4;
   const double far = schedule.far_bytes / (kHidden * machine_.l3_bandwidth * cores);
-  return std::max(arithmetic, bytes / Bandwidth(bytes, cores)) + far;
+  return cycles / machine_.clock * rounds / blocks + far;
 }
 
 l0::ScheduleTarget CpuCostModel::target() const {

@@ -54,6 +54,13 @@ struct CpuMachine {
 // The machine class of a compute node: its cores and vector width; the rest as above.
 CpuMachine MachineOf(const l1::SystemNode& node);
 
+// Bytes by where they are found: the caches of the cores, the one they share, and beyond.
+struct Traffic {
+  double l2 = 0;
+  double l3 = 0;
+  double memory = 0;
+};
+
 class CpuCostModel : public l0::lower::KernelCostModel {
  public:
   explicit CpuCostModel(CpuMachine machine) : machine_(std::move(machine)) {}
@@ -67,15 +74,26 @@ class CpuCostModel : public l0::lower::KernelCostModel {
   double StoreSeconds(const l0::lower::AccessWork& work) const override;
   double ComputeSeconds(const l0::lower::ComputeWork& work) const override;
   double KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const override;
+  // The same where its bytes are found elsewhere than a kernel finds them that runs by itself.
+  virtual double KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule,
+                               const Traffic& traffic) const;
+  // Adds bytes between whose last use and this one others were touched, `distance` bytes in all
+  // (negative: never used); a line of those that are `allocated`, written and not read, comes
+  // first.
+  void AddTraffic(double distance, double bytes, double allocated, Traffic& traffic) const;
   l0::ScheduleTarget target() const override;
   std::string_view evidence() const override { return "analytical"; }
   std::string figures() const override;
+
+ protected:
+  // But for the time that its bytes take.
+  double ArithmeticSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const;
+  double TrafficSeconds(const Traffic& traffic, double blocks) const;
 
  private:
   // Of `cores` cores drawing at once from the level that holds `buffer` bytes.
   double Bandwidth(double buffer, double cores) const;
   double Cores(double blocks) const;
-
   CpuMachine machine_;
 };
 

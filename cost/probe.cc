@@ -49,6 +49,57 @@ l0::Kernel Sum(Probe probe, const Extents& extents) {
                 "], %1\n}\n");
 }
 
+l0::Kernel Map(int64_t elements) {
+  return Parsed(
+      "kernel probe(x: in f32 [" + S(elements) + "], y: out f32 [" + S(elements) +
+      "]) {\n  axis i : loop " + S(elements) +
+      "\n  %0 = load x[i]\n  %1 = const f32 0.5\n  %2 = mul %0, %1\n  store y[i], %2\n}\n");
+}
+
+l0::Kernel Turned(int64_t rows, int64_t columns) {
+  return Parsed("kernel probe(x: in f32 [" + S(rows * columns) + "], y: out f32 [" +
+                S(rows * columns) + "]) {\n  axis j : loop " + S(columns) + "\n  axis i : loop " +
+                S(rows) + "\n  %0 = load x[" + S(columns) + "*i + j]\n  store y[" + S(rows) +
+                "*j + i], %0\n}\n");
+}
+
+// Of a kernel without sums and products.
+Likeness LikeMap(const l0::Kernel& kernel, const std::vector<l0::AxisSet>& free) {
+  std::optional<l0::AxisId> along;  // of the largest store
+  double most = -1;
+  const auto points = [&](l0::UopId id) {
+    double product = 1;
+    for (l0::AxisId axis : l0::AxesIn(free[id])) {
+      product *= static_cast<double>(kernel.axes[axis].extent);
+    }
+    return product;
+  };
+  for (l0::UopId id = 0; id < kernel.uops.size(); ++id) {
+    const l0::Uop& uop = kernel.uops[id];
+    if (uop.op != l0::UOp::kStore || points(id) <= most) continue;
+    most = points(id);
+    along.reset();
+    for (const auto& [axis, coefficient] : uop.index.terms) {
+      if (coefficient == 1 && kernel.axes[axis].extent > 1) along = axis;
+    }
+  }
+  Likeness like{Probe::kMap, {1, 1, 1}};
+  double bytes = 0;
+  for (const l0::ParamBytes& param : l0::CountBytes(kernel)) bytes += param.read + param.written;
+  like.extents[0] = std::max<int64_t>(1, static_cast<int64_t>(bytes / 8));
+  for (l0::UopId id = 0; along && id < kernel.uops.size(); ++id) {
+    const l0::Uop& uop = kernel.uops[id];
+    if (uop.op != l0::UOp::kLoad || l0::CoefficientOf(uop.index, *along) < 2) continue;
+    for (const auto& [axis, coefficient] : uop.index.terms) {
+      if (coefficient != 1 || points(id) * 2 < most) continue;
+      const int64_t columns = kernel.axes[axis].extent;
+      return {Probe::kTurned,
+              {std::max<int64_t>(1, static_cast<int64_t>(points(id)) / columns), columns, 1}};
+    }
+  }
+  return like;
+}
+
 }  // namespace
 
 std::string_view ProbeName(Probe probe) {
@@ -63,6 +114,10 @@ std::string_view ProbeName(Probe probe) {
       return "sum rows";
     case Probe::kColumns:
       return "sum columns";
+    case Probe::kMap:
+      return "map";
+    case Probe::kTurned:
+      return "turned";
   }
   return "";
 }
@@ -75,16 +130,25 @@ std::optional<Probe> FindProbe(std::string_view name) {
 }
 
 l0::Kernel ProbeKernel(Probe probe, const Extents& extents) {
-  return probe == Probe::kRows || probe == Probe::kColumns ? Sum(probe, extents)
-                                                           : Product(probe, extents);
+  switch (probe) {
+    case Probe::kRows:
+    case Probe::kColumns:
+      return Sum(probe, extents);
+    case Probe::kMap:
+      return Map(extents[0]);
+    case Probe::kTurned:
+      return Turned(extents[0], extents[1]);
+    default:
+      return Product(probe, extents);
+  }
 }
 
 std::vector<Extents> ProbeShapes(Probe probe) {
   std::vector<Extents> shapes;
-  const auto add = [&](std::initializer_list<int64_t> sizes, bool sums) {
+  const auto add = [&](std::initializer_list<int64_t> sizes) {
     for (int64_t a : sizes) {
       for (int64_t b : sizes) {
-        if (sums) {
+        if (!IsProduct(probe)) {
           shapes.push_back({a, b, 1});
           continue;
         }
@@ -92,15 +156,21 @@ std::vector<Extents> ProbeShapes(Probe probe) {
       }
     }
   };
-  const bool sums = probe == Probe::kRows || probe == Probe::kColumns;
-  if (sums) {
-    add({16, 256, 4096}, true);
-    add({64, 1024}, true);
-  } else {
-    add({16, 128, 1024}, false);
-    add({48, 384}, false);
+  if (probe == Probe::kMap) {
+    for (int shift : {22, 10, 16, 25, 13, 19, 7}) shapes.push_back({int64_t{1} << shift, 1, 1});
+  } else if (IsProduct(probe)) {
+    // Powers of two share sets of the caches where others do not, so that both are needed.
+    add({16, 128, 1024});
+    add({48, 320});
     shapes.push_back({16, 4096, 4096});
     shapes.push_back({128, 10, 256});  // a last layer: columns that are no multiple of a vector
+    add({32, 256, 2048});
+    add({80, 640});
+    shapes.push_back({1280, 1280, 1280});
+  } else {
+    add({16, 256, 4096});
+    add({64, 1024});
+    add({48, 640});
   }
   return shapes;
 }
@@ -148,6 +218,13 @@ std::optional<Likeness> ProbeLike(const l0::Kernel& kernel) {
     if (kernel.uops[id].op == l0::UOp::kStore) stored = std::max(stored, extent_of(free[id]));
   }
   std::optional<Likeness> found;
+  const bool sums = std::any_of(kernel.uops.begin(), kernel.uops.end(),
+                                [](const l0::Uop& uop) { return uop.op == l0::UOp::kReduce; });
+  if (!sums) {
+    const l0::KernelWork work = l0::CountWork(kernel);
+    if (work.divides + work.transcendentals > 0) return std::nullopt;
+    return LikeMap(kernel, free);
+  }
   for (l0::UopId id = 0; id < kernel.uops.size(); ++id) {
     const l0::Uop& reduce = kernel.uops[id];
     if (reduce.op != l0::UOp::kReduce) continue;

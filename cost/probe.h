@@ -18,9 +18,12 @@ namespace l3c::cost {
 //   abt  y = a·bᵀ    a [m, k], b [n, k]   the gradient of an input
 //   rows     y[i] = Σ_j x[i, j]           extents rows, columns, 1
 //   columns  y[j] = Σ_i x[i, j]
-enum class Probe : uint8_t { kAb, kAtb, kAbt, kRows, kColumns };
-inline constexpr Probe kProbes[] = {Probe::kAb, Probe::kAtb, Probe::kAbt, Probe::kRows,
-                                    Probe::kColumns};
+//   map      y[i] = x[i]·c                extents elements, 1, 1
+//   turned   y[j, i] = x[i, j]            extents rows, columns, 1
+enum class Probe : uint8_t { kAb, kAtb, kAbt, kRows, kColumns, kMap, kTurned };
+inline constexpr Probe kProbes[] = {Probe::kAb,      Probe::kAtb, Probe::kAbt,   Probe::kRows,
+                                    Probe::kColumns, Probe::kMap, Probe::kTurned};
+constexpr bool IsProduct(Probe probe) { return probe <= Probe::kAbt; }
 std::string_view ProbeName(Probe probe);  // "product ab", …
 std::optional<Probe> FindProbe(std::string_view name);
 
@@ -39,7 +42,8 @@ l0::Kernel ChainKernel(std::string_view op, int length, int64_t elements);
 l0::Kernel MultiplyAddKernel(int lanes, int chains, int64_t length);
 
 // Which probe a kernel is like, whatever else it computes at the points of its product or sum:
-// nothing for what is none, and for more than one product in a kernel.
+// nothing for what is none, and for more than one product in a kernel. What neither multiplies nor
+// sums is like a map of as many bytes, or is turned, if it reads along another axis than it writes.
 struct Likeness {
   Probe probe = Probe::kAb;
   Extents extents{};

@@ -1,7 +1,6 @@
 #include "layers/l0/kernel.h"
 
 #include <algorithm>
-#include <map>
 
 #include "layers/l0/kernel_axes.h"
 
@@ -40,6 +39,23 @@ int64_t NumBlocks(const Kernel& kernel) {
   return blocks;
 }
 
+std::vector<ParamBytes> CountBytes(const Kernel& kernel) {
+  const std::vector<AxisSet> free = FreeAxes(kernel);
+  std::vector<ParamBytes> counted(kernel.params.size());
+  for (UopId id = 0; id < kernel.uops.size(); ++id) {
+    const Uop& uop = kernel.uops[id];
+    if (uop.op != UOp::kLoad && uop.op != UOp::kStore) continue;
+    const Param& param = kernel.params[uop.param];
+    const auto element = static_cast<double>(SizeOf(param.dtype));
+    const double bytes = PointsOf(kernel, free[id]) * element;
+    const double most = ElementsOf(param) * element;
+    ParamBytes& own = counted[uop.param];
+    if (uop.op == UOp::kLoad || uop.accumulate) own.read = std::min(most, own.read + bytes);
+    if (uop.op == UOp::kStore) own.written = std::min(most, own.written + bytes);
+  }
+  return counted;
+}
+
 KernelWork CountWork(const Kernel& kernel) {
   const std::vector<AxisSet> free = FreeAxes(kernel);
   KernelWork work;
@@ -53,25 +69,13 @@ KernelWork CountWork(const Kernel& kernel) {
     return IsProduct(kernel.uops[product]) && uses[product] == 1;
   };
 
-  std::map<uint32_t, double> read;
-  std::map<uint32_t, double> written;
   for (UopId id = 0; id < kernel.uops.size(); ++id) {
     const Uop& uop = kernel.uops[id];
     double points = PointsOf(kernel, free[id]);
     switch (uop.op) {
-      case UOp::kLoad:
-      case UOp::kStore: {
-        auto& touched = uop.op == UOp::kLoad ? read : written;
-        const double bytes = static_cast<double>(SizeOf(kernel.params[uop.param].dtype));
-        const double limit = ElementsOf(kernel.params[uop.param]);
-        double& total = touched[uop.param];
-        total = std::min(limit * bytes, total + points * bytes);
-        if (uop.accumulate) {
-          work.simple_flops += points;
-          read[uop.param] = std::min(limit * bytes, read[uop.param] + points * bytes);
-        }
+      case UOp::kStore:
+        if (uop.accumulate) work.simple_flops += points;
         break;
-      }
       case UOp::kAdd:
       case UOp::kReduce: {
         if (uop.op == UOp::kReduce) {
@@ -123,8 +127,10 @@ KernelWork CountWork(const Kernel& kernel) {
         break;
     }
   }
-  for (const auto& [param, bytes] : read) work.bytes_read += bytes;
-  for (const auto& [param, bytes] : written) work.bytes_written += bytes;
+  for (const ParamBytes& bytes : CountBytes(kernel)) {
+    work.bytes_read += bytes.read;
+    work.bytes_written += bytes.written;
+  }
   work.simple_flops = std::max(work.simple_flops, 0.0);
   return work;
 }

@@ -172,4 +172,11 @@ struct KernelWork {
 };
 KernelWork CountWork(const Kernel& kernel);
 
+// Distinct bytes of a parameter that one launch reads and writes.
+struct ParamBytes {
+  double read = 0;
+  double written = 0;
+};
+std::vector<ParamBytes> CountBytes(const Kernel& kernel);  // by parameter
+
 }  // namespace l3c::l0

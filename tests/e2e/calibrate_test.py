@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import shutil
 import unittest
 
 from harness import ROOT, L3cTest
@@ -56,6 +57,42 @@ class Calibrate(L3cTest):
         explained = self.l3c("optimize", SMALL, "--synthetic", "--explain").out
         self.assertIn("costs rest on revision 1", explained)
         self.l3c("run", SMALL, "--synthetic", "--steps", 2, "-o", self.dir / "run")
+
+    def test_a_run_tells_what_its_step_was_predicted_to_take(self):
+        cost = next(e for e in self.optimize().events() if e["event"] == "cost")
+        done = self.l3c("run", SMALL, "--synthetic", "--steps", 2, "--json", "-o", self.dir / "run").events()[-1]
+        self.assertAlmostEqual(done["predicted_step_ms"], cost["predicted_step_time"] * 1000)
+        self.assertGreater(done["predicted_step_ms"], 0)
+        text = self.l3c("optimize", SMALL, "--synthetic").out
+        self.assertIn("a training step is predicted to take", text)
+
+    def test_a_run_is_observed_when_asked(self):
+        folder = pathlib.Path(self.evidence["path"]).parent
+        run = lambda *args, **kwargs: self.l3c("run", SMALL, "--synthetic", "--overwrite", "-o", self.dir / "run",
+                                               "--observe", *args, **kwargs)
+        told = run("--steps", 40, "--json").events()
+        self.addCleanup((folder / "2.json").unlink)
+        observed = next(e for e in told if e["event"] == "evidence")
+        self.assertEqual((observed["revision"], observed["path"]), (2, str(folder / "2.json")))
+        before, after = (json.loads((folder / f"{n}.json").read_text()) for n in (1, 2))
+        self.assertEqual(before["figures"], after["figures"])
+        points = lambda file: {(p["probe"], *p["extents"]): p["seconds"] for p in file["points"]}
+        added = {key for key, seconds in points(after).items() if points(before).get(key) != seconds}
+        self.assertEqual(len(added), observed["observed"])
+        self.assertIn(("product atb", 784, 256, 128), added)  # the first layer's gradient
+        # Plans change when they are asked to: what was observed is measured then.
+        kinds = lambda *args: {e["evidence"] for d in self.optimize(*args).events() if d["event"] == "decision"
+                               for e in d["cost"]}
+        rests = lambda *args: [e["revision"] for e in self.optimize(*args).events() if e["event"] == "evidence"]
+        self.assertEqual((rests(), rests("--evidence", 2)), ([1], [2]))
+        self.assertIn("extrapolated", kinds("--evidence", 2))
+        # What cannot be observed says so before the run.
+        shutil.rmtree(self.dir / "run")
+        for args, said in ((("--engine", "interpreter"), "compiled kernels"), (("--evidence", "none"), "l3c calibrate"),
+                           (("--threads", 64), "leave out --threads")):
+            self.assertIn(said, run("--steps", 40, *args, code=1).err)
+            self.assertFalse((self.dir / "run").exists())
+        self.assertIn("train for more steps", run("--steps", 3, code=1).err)
 
     def test_a_later_revision_is_used_when_asked_for(self):
         folder = pathlib.Path(self.evidence["path"]).parent

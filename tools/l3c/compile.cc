@@ -404,7 +404,7 @@ std::optional<Compilation::Alternative> Compilation::PlanWith(const AlternativeO
 }
 
 bool Compilation::Take(Alternative alternative) {
-  predicted_step_ = alternative.step;
+  searched_step_ = alternative.step;
   explanations_.back() = std::move(alternative.explanation);
   diagnostics_.set_source(nullptr);
   texts_.pop_back();
@@ -431,7 +431,7 @@ bool Compilation::LowerPlacement() {
   }
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
-  predicted_step_ = result.candidates.front().cost.front();
+  searched_step_ = result.candidates.front().cost.front();
   // Here, where errors still point at what the user wrote.
   if (!CodeIsSound(result.best(), options_.engine, diagnostics_)) return Succeeds(false);
   return EnterLowered(Layer::kL0, l0::PrintPlan(result.best())) && EveryForcedChoiceExists();
@@ -450,6 +450,30 @@ std::unique_ptr<cost::CpuCostModel> Compilation::CostsOf(const l1::SystemNode& n
   }
   evidence_revision_ = chosen.evidence->revision;
   return std::make_unique<cost::CalibratedCostModel>(machine, *chosen.evidence);
+}
+
+std::optional<cost::StepTime> Compilation::PredictedStep() {
+  if (!l0_ || !l1_) return std::nullopt;
+  const auto trains = [](const l0::Sequence& sequence) {
+    bool launches = false;
+    bool reports = false;
+    for (const l0::Command& command : sequence.commands) {
+      launches |= command.kind == l0::CommandKind::kLaunch;
+      reports |= command.kind == l0::CommandKind::kReport && command.split == "train";
+    }
+    return launches && reports;
+  };
+  const auto sequence = std::find_if(l0_->sequences.begin(), l0_->sequences.end(), trains);
+  const auto computes = [&](const l0::Stream& stream) {
+    return stream.kind == l0::StreamKind::kCompute;
+  };
+  if (sequence == l0_->sequences.end() ||
+      std::count_if(l0_->streams.begin(), l0_->streams.end(), computes) != 1) {
+    return std::nullopt;
+  }
+  const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(ComputeNode(*l1_));
+  if (costs == nullptr) return std::nullopt;
+  return cost::PredictStep(*l0_, *sequence, *costs);
 }
 
 bool Compilation::ApplyOverrides() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cost/machine.h"
+#include "cost/step_time.h"
 #include "layers/l0/lower/lower.h"
 #include "layers/l0/plan.h"
 #include "layers/l1/ir.h"
@@ -85,7 +86,11 @@ class Compilation {
   const std::string& costs_rest_on() const { return costs_rest_on_; }
   std::optional<int64_t> evidence_revision() const { return evidence_revision_; }
   // What a step of every phase takes by the cost model; nothing before the lowering to L0.
-  const std::optional<search::CostComponent>& predicted_step() const { return predicted_step_; }
+  // What the search added up for a training step.
+  const std::optional<search::CostComponent>& searched_step() const { return searched_step_; }
+  // What the plan's first training sequence is predicted to take; nothing where it trains nothing,
+  // or on several nodes.
+  std::optional<cost::StepTime> PredictedStep();
   // Folder of each data source, as --data and the default places give it; absolute.
   std::map<std::string, std::string> DataFolders() const;
 
@@ -127,7 +132,7 @@ class Compilation {
   std::vector<Timing> timings_;
   std::string costs_rest_on_;
   std::optional<int64_t> evidence_revision_;
-  std::optional<search::CostComponent> predicted_step_;
+  std::optional<search::CostComponent> searched_step_;
 };
 
 }  // namespace l3c::tools

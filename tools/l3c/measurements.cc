@@ -1,6 +1,7 @@
 #include "tools/l3c/measurements.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,21 +49,35 @@ Measurement Sampled(const Call& call) {
   return Fast(std::move(samples));
 }
 
-// Arguments of a kernel, at multiples of a cache line; their values lie where every operation has
-// an ordinary result.
+// Arguments of a kernel, side by side at multiples of a cache line in pages as large as a plan's
+// are (runtime/memory.cc); their values lie where every operation has an ordinary result.
 class Arguments {
  public:
   explicit Arguments(const l0::Kernel& kernel) {
+    constexpr size_t kLine = 64;
+    std::vector<size_t> offsets;
     for (const l0::Param& param : kernel.params) {
-      buffers_.emplace_back(static_cast<size_t>(tensor::NumElements(param.shape)) + 16, 0.25F);
-      const auto address = reinterpret_cast<uintptr_t>(buffers_.back().data());
-      addresses_.push_back(reinterpret_cast<void*>((address + 63) / 64 * 64));
+      offsets.push_back(size_);
+      const auto elements = static_cast<size_t>(tensor::NumElements(param.shape));
+      size_ += (elements * sizeof(float) + kLine - 1) / kLine * kLine;
     }
+    size_ += kLine;
+    base_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base_ == MAP_FAILED) throw std::bad_alloc();
+    madvise(base_, size_, MADV_HUGEPAGE);
+    auto* values = static_cast<float*>(base_);
+    std::fill(values, values + size_ / sizeof(float), 0.25F);
+    for (size_t offset : offsets) addresses_.push_back(values + offset / sizeof(float));
   }
+  ~Arguments() { munmap(base_, size_); }
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
   void* const* get() const { return addresses_.data(); }
 
  private:
-  std::vector<std::vector<float>> buffers_;
+  size_t size_ = 0;
+  void* base_ = nullptr;
   std::vector<void*> addresses_;
 };
 
@@ -162,7 +177,8 @@ Measurement Measurements::LaunchSeconds() {
 absl::Status Measurements::Figures(const Progress& progress, cost::Evidence& evidence) {
   progress("arithmetic", 0);
   constexpr int64_t kLength = 20000;
-  const int chains = machine_.registers >= 32 ? 24 : 12;
+  // Sums and factors in registers, more sums than a multiply-add's latency has places for.
+  constexpr int chains = 12;
   const auto peak = Compile(cost::MultiplyAddKernel(machine_.lanes, chains, kLength), false);
   if (!peak.ok()) return peak.status();
   evidence.figures["fma_flops"] =

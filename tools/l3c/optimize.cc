@@ -1,3 +1,4 @@
+#include <cstdio>
 #include <iostream>
 
 #include "layers/search/decision.h"
@@ -13,8 +14,7 @@ namespace l3c::tools {
 namespace {
 
 // `unlowered`: why there is no plan of L0; "" where there is one.
-void PrintJson(const Compilation& compilation, const Options& options,
-               const std::string& unlowered) {
+void PrintJson(Compilation& compilation, const Options& options, const std::string& unlowered) {
   for (search::Explanation explanation : compilation.explanations()) {
     if (options.brief && explanation.lowering != "l3->l2") explanation.decisions.clear();
     std::cout << search::RenderExplanationJson(explanation);
@@ -23,8 +23,11 @@ void PrintJson(const Compilation& compilation, const Options& options,
                                      {"calibrated", compilation.evidence_revision().has_value()}};
   if (compilation.evidence_revision()) evidence["revision"] = *compilation.evidence_revision();
   PrintJsonLine(evidence);
-  if (const auto& cost = compilation.predicted_step()) {
-    PrintJsonLine({{"event", "cost"}, {"step_time", cost->value}, {"evidence", cost->evidence}});
+  if (const auto& cost = compilation.searched_step()) {
+    nlohmann::ordered_json line = {
+        {"event", "cost"}, {"step_time", cost->value}, {"evidence", cost->evidence}};
+    if (const auto step = compilation.PredictedStep()) line["predicted_step_time"] = step->seconds;
+    PrintJsonLine(line);
   }
   for (const SequenceFigures& figures :
        unlowered.empty() ? FiguresOf(compilation.plan()) : std::vector<SequenceFigures>()) {
@@ -48,8 +51,7 @@ void PrintJson(const Compilation& compilation, const Options& options,
   PrintJsonLine(done);
 }
 
-void PrintText(const Compilation& compilation, const Options& options,
-               const std::string& unlowered) {
+void PrintText(Compilation& compilation, const Options& options, const std::string& unlowered) {
   for (const LayerText& text : compilation.texts()) {
     if (text.layer == Layer::kL2) std::cout << text.source->text() << "\n";
   }
@@ -65,6 +67,11 @@ void PrintText(const Compilation& compilation, const Options& options,
   }
   if (!unlowered.empty()) std::cout << "l1->l0: not lowered: " << unlowered << "\n";
   if (!compilation.costs_rest_on().empty()) std::cout << compilation.costs_rest_on() << "\n";
+  if (const auto step = compilation.PredictedStep(); step && unlowered.empty()) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.3g", step->seconds * 1e3);
+    std::cout << "a training step is predicted to take " << text << " ms\n";
+  }
   if (options.timings) {
     for (const Timing& timing : compilation.timings()) {
       std::cout << timing.part << ": " << timing.seconds * 1e3 << " ms\n";

@@ -296,6 +296,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
       "--explain", options.explain,
       "Each decision: winner, losers, costs, rules, to standard error; and what was reused");
   AddTimelineOption(*run, options.timeline);
+  run->add_flag("--observe", options.observe,
+                "Add the kernels' times to a revision of the evidence");
   run->add_flag("--json", options.json,
                 "One JSON object a line; the last is {\"event\":\"done\",…}");
 

@@ -82,6 +82,7 @@ struct Options {
   std::string io = "auto";                   // --io auto|uring|portable
   std::optional<int64_t> data_memory;        // --data-memory BYTES
   std::string timeline;                      // --timeline FILE
+  bool observe = false;                      // --observe
   std::string evidence;                      // --evidence N|FILE|none; "": the current one
   std::optional<int64_t> use_evidence;       // calibrate --use N
   double calibrate_seconds = 40;             // calibrate --seconds S

@@ -9,6 +9,7 @@
 #include "tools/l3c/executable.h"
 #include "tools/l3c/files.h"
 #include "tools/l3c/memory_needs.h"
+#include "tools/l3c/observe.h"
 #include "tools/l3c/option_values.h"
 #include "tools/l3c/run_folder.h"
 #include "tools/l3c/training.h"
@@ -20,7 +21,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 Presentation PresentationOf(const Options& options, Clock::time_point begun) {
-  return {options.json, options.color, options.timeline, "l3c run --resume", begun};
+  return {.json = options.json,
+          .color = options.color,
+          .timeline = options.timeline,
+          .resume = "l3c run --resume",
+          .begun = begun};
 }
 
 // What the command line says of the machine and not of the program.
@@ -34,6 +39,7 @@ runtime::RunOptions ExecutionOptions(const Options& options) {
 
 int RunProgram(const Options& options) {
   const Clock::time_point start = Clock::now();
+  if (options.observe && !CanObserve(options)) return 1;
   if (!RunFolder::MayCreate(options.output, options.overwrite)) return 1;
   Compilation compilation(options);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
@@ -61,8 +67,14 @@ int RunProgram(const Options& options) {
   run.output = folder->path().string();
   run.data = facts.data;
   run.synthetic = facts.synthetic;
-  return TrainAndTell(compilation.plan(), *kernels, run, PresentationOf(options, start),
-                      compile_seconds);
+  Presentation presentation = PresentationOf(options, start);
+  if (const auto step = compilation.PredictedStep()) presentation.predicted_step = step->seconds;
+  if (options.observe) {
+    presentation.observe = [&](const runtime::Timeline& timeline) {
+      return Observe(compilation.plan(), timeline, options);
+    };
+  }
+  return TrainAndTell(compilation.plan(), *kernels, run, presentation, compile_seconds);
 }
 
 // A run's folder as it was saved, and code for its plan.

@@ -116,11 +116,13 @@ int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
   RunReporter reporter(plan, StyleFor(presentation), presentation.color,
                        EventsPath(run_options.output));
   std::optional<runtime::Timeline> timeline;
-  if (!presentation.timeline.empty()) run_options.timeline = &timeline.emplace();
+  if (!presentation.timeline.empty() || presentation.observe)
+    run_options.timeline = &timeline.emplace();
   const absl::StatusOr<runtime::RunResult> result =
       runtime::Train(plan, kernels, run_options, reporter);
   reporter.ClearBar();
-  if (timeline && !WriteTimeline(plan, *timeline, presentation.timeline)) return 1;
+  if (!presentation.timeline.empty() && !WriteTimeline(plan, *timeline, presentation.timeline))
+    return 1;
   if (!result.ok()) {
     const absl::StatusOr<std::string> kept = runtime::FindCheckpoint(run_options.output);
     EnvironmentError(std::string(result.status().message()),
@@ -136,7 +138,12 @@ int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
         << "warning: a figure or a weight is not a finite number: training diverged; lower the "
         << "learning rate or look at the data\n";
   }
-  reporter.Emit(DoneEvent(*result, reporter, compile_seconds, before));
+  if (presentation.observe && !presentation.observe(*timeline)) return 1;
+  nlohmann::ordered_json done = DoneEvent(*result, reporter, compile_seconds, before);
+  if (presentation.predicted_step) {
+    done["predicted_step_ms"] = *presentation.predicted_step * 1000;
+  }
+  reporter.Emit(done);
   if (!presentation.json) {
     if (result->interrupted) {
       std::cout << "interrupted after step " << WithThousands(result->steps)

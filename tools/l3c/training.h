@@ -3,11 +3,14 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "layers/l0/plan.h"
 #include "runtime/kernel_table.h"
 #include "runtime/session.h"
+#include "runtime/timeline.h"
 
 namespace l3c::tools {
 
@@ -16,6 +19,9 @@ struct Presentation {
   bool color = false;    // a terminal, and wanted
   std::string timeline;  // file for what each stream did when; "": none
   std::string resume;    // the command that goes on with an interrupted run, but for the folder
+  // What else is done with the times of the run's commands; false after printing why it failed.
+  std::function<bool(const runtime::Timeline&)> observe = nullptr;
+  std::optional<double> predicted_step = std::nullopt;  // seconds
   // When the command began: what comes before the first step counts in its time.
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
