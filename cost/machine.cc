@@ -220,7 +220,10 @@ double CpuCostModel::ArithmeticSeconds(const l0::Kernel& kernel,
   const double cores = Cores(blocks);
   // The last round of blocks may leave cores idle.
   const double rounds = std::ceil(blocks / cores);
-  return cycles / machine_.clock * rounds / blocks;
+  // What is read from afar a piece at a time mostly comes while the kernel computes.
+  constexpr double kHidden = 4;
+  const double far = schedule.far_bytes / (kHidden * machine_.l3_bandwidth * cores);
+  return cycles / machine_.clock * rounds / blocks + far;
 }
 
 l0::ScheduleTarget CpuCostModel::target() const {

@@ -89,6 +89,13 @@ class KernelEmitter {
       slots_[reg] = b_.CreateAlloca(TypeOf(reg));
       slots.push_back(slots_[reg]);
     }
+    constexpr uint64_t kLine = 64;
+    for (const l0::LocalBuffer& local : kernel_.locals) {
+      llvm::AllocaInst* memory = b_.CreateAlloca(llvm::ArrayType::get(
+          StoredType(local.dtype), static_cast<uint64_t>(std::max<int64_t>(local.elements, 1))));
+      memory->setAlignment(llvm::Align(kLine));
+      locals_.push_back(memory);
+    }
     const unsigned params = static_cast<unsigned>(kernel_.params.size());
     values_[kernel_.block_begin] = body_->getArg(params);
     values_[kernel_.block_end] = body_->getArg(params + 1);
@@ -224,7 +231,9 @@ class KernelEmitter {
   }
 
   llvm::Value* AddressOf(const LinearOp& op, llvm::Type* element) {
-    llvm::Value* pointer = body_->getArg(op.param);
+    const size_t params = kernel_.params.size();
+    llvm::Value* pointer = op.param < params ? static_cast<llvm::Value*>(body_->getArg(op.param))
+                                             : locals_[op.param - params];
     if (op.a != kNoReg) pointer = b_.CreateGEP(element, pointer, Get(op.a));
     if (op.offset != 0) pointer = b_.CreateGEP(element, pointer, b_.getInt64(op.offset));
     return pointer;
@@ -604,6 +613,7 @@ class KernelEmitter {
   llvm::Function* body_ = nullptr;
   std::vector<llvm::Value*> values_;
   std::vector<llvm::AllocaInst*> slots_;
+  std::vector<llvm::AllocaInst*> locals_;
   std::vector<Bracket> brackets_;
   Reg block_ = kNoReg;                 // the block of registers transposed last
   std::vector<llvm::Value*> columns_;  // and its columns

@@ -121,6 +121,7 @@ struct Uop {
   AxisId axis = 0;            // range
   Fold fold = Fold::kAdd;     // reduce
   std::vector<AxisId> axes;   // reduce
+  bool staged = false;        // schedule of a value: see layers/l0/staging.h
   std::string custom;         // custom: which intrinsic, see kPhilox
   support::Span span;
 };

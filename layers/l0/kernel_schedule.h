@@ -40,8 +40,10 @@ struct Schedule {
   KernelClass kernel_class = KernelClass::kElementwise;
   std::vector<AxisId> order;       // nest order, outermost first: a permutation of the axes
   std::vector<AxisSchedule> axes;  // by the kernel's axis ids
+  std::vector<UopId> staged;       // ascending, see staging.h
   // Of the innermost loop, whole kernel:
   double loads_per_fma = 0;  // vector loads and broadcasts for each vector multiply-add
+  double far_bytes = 0;      // of operands that no second cache holds, as often as they are read
   double lane_use = 1;       // share of lanes and tile points that do useful work
   int accumulators = 0;      // vector registers held across the innermost loop
   int64_t blocks = 1;

@@ -78,7 +78,7 @@ class KernelPrinter {
         continue;
       }
       numbers_[id] = next++;
-      out_.Line(Value(id) + " = " + ValueText(uop));
+      out_.Line(Value(id) + " = " + ValueText(uop) + (uop.staged ? " staged" : ""));
     }
     out_.Close("}");
   }
@@ -293,6 +293,7 @@ class KernelParser {
       // The value exists even if its line is wrong, so that later lines are not blamed.
       values_.push_back(static_cast<UopId>(kernel_.uops.size()));
       const bool ok = number && p_.Expect("=") && ParseValue(uop) && !misnumbered_;
+      uop.staged = ok && p_.AcceptWord("staged");
       uop.span = p_.SpanFrom(begin);
       kernel_.uops.push_back(std::move(uop));
       return ok;

@@ -7,6 +7,7 @@
 
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/kernel_text.h"
+#include "layers/l0/staging.h"
 
 namespace l3c::l0 {
 namespace {
@@ -491,6 +492,28 @@ class Verifier {
                   " registers a tile");
       }
       if (uop.op == UOp::kStore && uop.accumulate) CheckOrder(id);
+    }
+    CheckStaging();
+  }
+
+  void CheckStaging() {
+    int64_t bytes = 0;
+    for (UopId id = 0; id < kernel_.uops.size(); ++id) {
+      const Uop& uop = kernel_.uops[id];
+      if (!uop.staged) continue;
+      std::string why = "a store has no value to keep";
+      const auto staging =
+          uop.op == UOp::kStore ? std::nullopt : StagingOf(kernel_, id, free_, &why);
+      if (!staging) {
+        Error(Kind::kConsistency, uop.span, Describe(id) + " may not be staged: " + why)
+            .Fix("leave out 'staged'");
+        continue;
+      }
+      bytes += staging->bytes;
+      if (bytes <= kMaxStagedBytes) continue;
+      Error(Kind::kResourceBound, uop.span,
+            "staged values take more than " + std::to_string(kMaxStagedBytes) + " bytes together");
+      return;
     }
   }
 

@@ -39,8 +39,11 @@ std::string IndexText(const LinearOp& op) {
 }
 
 std::string AccessText(const LinearKernel& kernel, const LinearOp& op) {
-  std::string text = absl::StrCat(kernel.params[op.param].name, "[",
-                                  Offset(op.a == kNoReg ? "" : Name(op.a), op.offset), "]");
+  const std::string name = op.param < kernel.params.size()
+                               ? kernel.params[op.param].name
+                               : absl::StrCat("local", op.param - kernel.params.size());
+  std::string text =
+      absl::StrCat(name, "[", Offset(op.a == kNoReg ? "" : Name(op.a), op.offset), "]");
   if (op.op == UOp::kStore) absl::StrAppend(&text, ", ", Name(op.b));
   if (op.c != kNoReg) absl::StrAppend(&text, " if ", Name(op.c));
   if (op.active != 0) absl::StrAppend(&text, " active ", op.active);

@@ -36,6 +36,7 @@ absl::StatusOr<LinearKernel> Linearizer::Run() {
   for (UopId id = 0; id < kernel_.uops.size(); ++id) {
     if (kernel_.uops[id].op == UOp::kStore) Insert(root_, id, AxesIn(free_[id]), 0);
   }
+  PrepareStages();
   out_.block_begin = NewReg(DType::kI64, 1);
   out_.block_end = NewReg(DType::kI64, 1);
 
@@ -48,6 +49,7 @@ absl::StatusOr<LinearKernel> Linearizer::Run() {
   block_ = Append(range, DType::kI64, 1);
   chain_.emplace_back();
   EmitGridCoordinates();
+  EmitBlockStages();
   EmitEffects(root_);
   chain_.pop_back();
   Append(Op(UOp::kEnd));
@@ -189,7 +191,7 @@ void Linearizer::EmitAxis(AxisId axis, const std::vector<UopId>& roots,
 void Linearizer::EmitStaticAxis(AxisId axis, int64_t length, Reg low,
                                 const std::vector<UopId>& roots,
                                 const std::function<void()>& body) {
-  const int64_t tile = kernel_.axes[axis].tile;
+  const int64_t tile = TileOf(axis);
   const int64_t whole = length / tile * tile;
   if (whole == tile) {
     EmitBody(axis, low, 0, tile, roots, body);
@@ -226,6 +228,7 @@ void Linearizer::EmitBody(AxisId axis, Reg base, int64_t base_constant, int64_t 
   chain_.back().axis = axis;
   CollectReduces(roots);
   PrepareIndices(axis, roots);
+  EmitTileStages(axis, roots);
   body();
   chain_.pop_back();
   open_ &= ~AxisBit(axis);
@@ -234,8 +237,19 @@ void Linearizer::EmitBody(AxisId axis, Reg base, int64_t base_constant, int64_t 
 }
 
 void Linearizer::ForPoints(AxisSet set, const std::function<void()>& body) {
+  ForPoints(AxesIn(set & open_), body);
+}
+
+void Linearizer::ForTile(AxisSet set, const std::function<void()>& body) {
+  std::vector<AxisId> axes = AxesIn(set & open_);
+  std::stable_sort(axes.begin(), axes.end(),
+                   [&](AxisId a, AxisId b) { return state_[a].points > state_[b].points; });
+  ForPoints(axes, body);
+}
+
+void Linearizer::ForPoints(const std::vector<AxisId>& nest, const std::function<void()>& body) {
   std::vector<AxisId> axes;
-  for (AxisId axis : AxesIn(set & open_)) {
+  for (AxisId axis : nest) {
     if (state_[axis].points > 1) axes.push_back(axis);
   }
   std::vector<int64_t> saved;

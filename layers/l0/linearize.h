@@ -20,6 +20,8 @@
 //   register tile, reads that axis a row at a time; GEP takes the columns of the block of rows.
 // - Contraction. A float product that only a sum or a sum-reduction reads, in the same loop, is
 //   fused with it (MULACC rounds once).
+// - Staging. What a staged load (layers/l0/staging.h) reads is copied into a buffer of the worker's
+//   own when the body of its tile, or the block, begins; its sum then reads the copy.
 // - The grid. The outermost loop runs over blocks; block b covers, of each grid axis, `block`
 //   iterations from its coordinate times `block` (the last grid axis counts fastest).
 //
@@ -110,9 +112,16 @@ struct LinearOp {
   int64_t step = 1;
 };
 
+// Memory of the worker's own, for as long as the call lasts.
+struct LocalBuffer {
+  DType dtype = DType::kF32;
+  int64_t elements = 0;
+};
+
 struct LinearKernel {
   std::string name;
   std::vector<Param> params;
+  std::vector<LocalBuffer> locals;  // loads and stores know them as the parameters behind `params`
   std::vector<RegisterType> registers;
   std::vector<LinearOp> ops;
   // Bounds of the outermost range, given at the call.

@@ -43,6 +43,10 @@ void Linearizer::PrepareIndices(AxisId axis, const std::vector<UopId>& roots) {
     if (seen[id]) continue;
     seen[id] = true;
     const Uop& uop = kernel_.uops[id];
+    if (const Stage* stage = StageOf(id)) {
+      if (CoefficientOf(stage->index, axis) != 0) Prefix(stage->index);
+      continue;
+    }
     if (uop.op == UOp::kLoad || uop.op == UOp::kStore) {
       if (AxesOf(uop.index) & AxisBit(axis)) Prefix(uop.index);
       for (const Guard& guard : uop.guards) {

@@ -95,7 +95,7 @@ void Linearizer::ReduceLoops(std::vector<Reduction>& group, const std::vector<Uo
   AxisSet bound = 0;
   for (AxisId axis : axes) bound |= AxisBit(axis);
   ForPoints(bound, [&] {
-    ForPoints(all_free, [&] {
+    ForTile(all_free, [&] {
       for (Reduction& reduction : group) {
         if (AtFirstPoint(all_free & ~free_[reduction.id])) Accumulate(reduction, bound);
       }

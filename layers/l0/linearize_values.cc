@@ -113,6 +113,7 @@ Reg Linearizer::Value(UopId id) {
 std::vector<UopId> Linearizer::NeedsOf(UopId id) const {
   const Uop& uop = kernel_.uops[id];
   std::vector<UopId> needs;
+  if (StageOf(id) != nullptr) return needs;
   if (uop.op == UOp::kReduce) {
     Visit(uop.src, [&](UopId ready) { needs.push_back(ready); }, [](UopId) {});
     return needs;
@@ -150,7 +151,8 @@ Reg Linearizer::Splat(Reg reg, int64_t lanes) {
 
 bool Linearizer::Fuses(UopId product) const {
   const Uop& uop = kernel_.uops[product];
-  return options_.contract && IsProduct(uop) && uses_[product] == 1 && IsTop(product);
+  return options_.contract && IsProduct(uop) && !uop.staged && uses_[product] == 1 &&
+         IsTop(product);
 }
 
 std::optional<size_t> Linearizer::FusedOperand(const Uop& uop) const {
@@ -164,6 +166,7 @@ std::optional<size_t> Linearizer::FusedOperand(const Uop& uop) const {
 Reg Linearizer::Emit(UopId id) {
   const Uop& uop = kernel_.uops[id];
   const int64_t lanes = LanesOf(free_[id]);
+  if (const Stage* stage = StageOf(id)) return EmitStagedLoad(*stage);
   switch (uop.op) {
     case UOp::kConst: {
       LinearOp op = Op(UOp::kConst);

@@ -4,6 +4,7 @@
 //   linearize_values.cc    at which loop a value belongs, and its register
 //   linearize_memory.cc    indices, loads, stores
 //   linearize_reduce.cc    reductions
+//   linearize_staging.cc   staged values
 //   linear_code.h          the list that is appended to
 #pragma once
 
@@ -19,6 +20,7 @@
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/linear_code.h"
 #include "layers/l0/linearize.h"
+#include "layers/l0/staging.h"
 
 namespace l3c::l0 {
 
@@ -88,6 +90,10 @@ class Linearizer : private LinearCode {
                 const std::vector<UopId>& roots, const std::function<void()>& body);
   // Runs `body` for every combination of points of the open axes in `set`, the innermost fastest.
   void ForPoints(AxisSet set, const std::function<void()>& body);
+  // The same with the axis of most points outermost: of a tile of r × v sums, whose factors have r
+  // and v registers, the fewer are then held while the others come one by one.
+  void ForTile(AxisSet set, const std::function<void()>& body);
+  void ForPoints(const std::vector<AxisId>& axes, const std::function<void()>& body);
   // The current point of the axes in `set`, as one number.
   int64_t PointOf(AxisSet set) const;
   bool AtFirstPoint(AxisSet set) const;
@@ -171,6 +177,36 @@ class Linearizer : private LinearCode {
   Reg EmitTransposed(UopId id, AxisId axis, int64_t lanes);
   Reg AppendLoad(const Uop& uop, const Address& address, int64_t lanes, uint16_t active);
 
+  // ---- Staging ---------------------------------------------------------------------------------
+
+  // A staged value and where it lies: an index of the local buffer over the axes that are open, one
+  // of which stands for where the block begins.
+  struct Stage {
+    UopId value = 0;
+    Staging staging;
+    uint32_t local = 0;  // as a parameter of loads and stores
+    Affine index;
+  };
+
+  void PrepareStages();
+  // Nothing for a value that is not staged, or is being computed for it.
+  const Stage* StageOf(UopId id) const;
+  // Computes what is staged for a block, at its beginning.
+  void EmitBlockStages();
+  // Computes what is staged for the tile of `axis` that has just been opened and `roots` need.
+  void EmitTileStages(AxisId axis, const std::vector<UopId>& roots);
+  void EmitCopy(const Stage& stage, size_t depth);
+  void BeginCopy(const Stage& stage);
+  void EndCopy();
+  // Iterations that are held in registers at once.
+  int64_t TileOf(AxisId axis) const {
+    return axis == copied_rows_ ? copied_tile_ : kernel_.axes[axis].tile;
+  }
+  // Whether one of `roots` is `id` or reads it, directly or not.
+  bool Reaches(std::vector<UopId> roots, UopId id) const;
+  Reg EmitStagedLoad(const Stage& stage);
+  Address StagedAddress(const Stage& stage);
+
   // ---- Stores ----------------------------------------------------------------------------------
 
   Reg PrepareStore(UopId id);
@@ -212,6 +248,10 @@ class Linearizer : private LinearCode {
   std::vector<Level> chain_;
   std::vector<AxisState> state_;
   std::vector<GridRange> grid_;
+  std::vector<Stage> stages_;
+  std::optional<UopId> copying_;  // the staged value that is being computed
+  int64_t copied_tile_ = 1;
+  AxisId copied_rows_ = kNoAxis;  // a reduce axis that then has a row for each lane in its tile
   AxisSet open_ = 0;
   Reg block_ = kNoReg;
 };

@@ -7,6 +7,7 @@
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/kernel_schedule.h"
 #include "layers/l0/kernel_verify.h"
+#include "layers/l0/staging.h"
 #include "tests/backends/llvm/kernel_runner.h"
 
 namespace l3c {
@@ -336,6 +337,29 @@ TEST(RandomKernels, IntegersAreEqual) {
     if (HasFailure()) return;
   }
   EXPECT_GE(ran, 70);
+}
+
+// Whatever may be staged is, half of the time.
+TEST(RandomKernels, StagedValuesAgree) {
+  int staged = 0;
+  for (uint32_t seed = 3000; seed < 3030; ++seed) {
+    Kernel kernel = Generator(seed).Float();
+    if (!IsLegal(kernel)) continue;
+    std::mt19937 random(seed);
+    const std::vector<AxisSet> free = l0::FreeAxes(kernel);
+    const int before = staged;
+    for (UopId id = 0; id < kernel.uops.size(); ++id) {
+      Uop& uop = kernel.uops[id];
+      if (uop.op == UOp::kStore || random() % 2 == 0) continue;
+      uop.staged = l0::StagingOf(kernel, id, free).has_value();
+      staged += uop.staged ? 1 : 0;
+    }
+    if (staged == before || !IsLegal(kernel)) continue;
+    SCOPED_TRACE(seed);
+    testing::ExpectAgreement(kernel, 1e-5, seed);
+    if (HasFailure()) return;
+  }
+  EXPECT_GE(staged, 30);
 }
 
 TEST(RandomKernels, EveryCandidateScheduleAgrees) {

@@ -111,6 +111,46 @@ TEST(KernelVerify, RejectsEachCorruption) {
                  "too large");
 }
 
+TEST(KernelVerify, StagedValuesAreReadAgainAndFit) {
+  using K = l0::Kernel;
+  const auto columns_first = [](K& k) {  // w for a tile of columns, for all rows
+    std::swap(k.axes[0], k.axes[1]);
+    k.axes[0].kind = l0::AxisKind::kGrid;
+    k.axes[0].block = 64;
+    k.uops[0].index.terms = {{1, 784}, {2, 1}};
+    k.uops[1].index.terms = {{0, 1}, {2, 256}};
+    k.uops[4].index.terms = {{0, 1}, {1, 256}};
+    k.uops[1].staged = true;
+  };
+  K sound = Parse(kLinear);
+  columns_first(sound);
+  EXPECT_EQ(Verify(sound), "");
+  const auto reject = [&](const std::function<void(K&)>& change, const std::string& kind,
+                          const std::string& expected) {
+    ExpectRejected([&](K& k) { columns_first(k), change(k); }, kind, expected);
+  };
+  reject([](K& k) { k.uops[3].staged = true; }, "consistency", "reduce may not be staged");
+  reject([](K& k) { k.uops[4].staged = true; }, "consistency", "a store has no value to keep");
+  reject([](K& k) { k.uops[2].staged = true; }, "consistency", "has a tile as well");
+  reject([](K& k) { k.axes[0].vector = 1, k.axes[2].tile = k.axes[2].vector = 16; }, "consistency",
+         "lanes along the sum");
+  reject(
+      [](K& k) {
+        k.axes[2].extent = 4096;
+        k.params[0].shape = {128, 4096};
+        k.params[1].shape = {4096, 256};
+        k.uops[0].index.terms[0].second = 4096;
+      },
+      "consistency", "takes more than 786432 bytes");
+  // All rows of x for the block as well.
+  reject(
+      [](K& k) {
+        k.uops[0].staged = true;
+        k.axes[0].tile = k.axes[0].block = k.axes[1].block = 128;
+      },
+      "resource-bound", "more than 786432 bytes together");
+}
+
 TEST(KernelVerify, GuardsBoundTheIndex) {
   // A 3×3 window on a padded image: row y+d-1 and column x+e-1 stay inside by their guards.
   const auto conv = [](const std::string& guard) {

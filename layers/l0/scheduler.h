@@ -1,0 +1,158 @@
+// How CandidateSchedules finds the schedules of one kernel.
+//
+//   kernel_schedule.cc    what a kernel is, and schedules that follow from contiguity alone
+//   schedule_matmul.cc    register tiles of products, and what of them is staged
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "layers/l0/kernel.h"
+#include "layers/l0/kernel_axes.h"
+#include "layers/l0/kernel_schedule.h"
+
+namespace l3c::l0 {
+
+class Scheduler {
+ public:
+  Scheduler(const Kernel& kernel, const ScheduleTarget& target);
+
+  KernelClass Class() const;
+
+  std::vector<Schedule> Candidates();
+
+ private:
+  // A reduction of a product whose factors have axes of their own.
+  struct Contraction {
+    UopId reduce = 0;
+    AxisSet rows = 0;     // axes of factor a alone
+    AxisSet columns = 0;  // of factor b alone
+    AxisSet batch = 0;    // loop axes of both
+    AxisSet bound = 0;
+    UopId a = 0;
+    UopId b = 0;
+  };
+  static constexpr size_t kMaxCandidates = 8;
+
+  static int64_t RoundUp(int64_t value, int64_t multiple) {
+    return (value + multiple - 1) / multiple * multiple;
+  }
+  static AxisSet SetOf(const std::vector<AxisId>& axes) {
+    AxisSet set = 0;
+    for (AxisId axis : axes) set |= AxisBit(axis);
+    return set;
+  }
+  int64_t Extent(AxisId axis) const { return kernel_.axes[axis].extent; }
+  AxisSet AllAxes() const { return (AxisSet{1} << kernel_.axes.size()) - 1; }
+
+  double Points(AxisSet set) const;
+
+  // The axes over which a uop is evaluated.
+  AxisSet ScopeOf(UopId id) const;
+
+  // Everything that `root` reads, itself included.
+  std::vector<UopId> ConeOf(UopId root) const;
+
+  // How well the accesses among `uops` suit lanes along `axis`: each counts its points, for when
+  // its neighbours are neighbours in memory, against when they are not.
+  double Contiguity(AxisId axis, const std::vector<UopId>& uops) const;
+
+  std::optional<AxisId> BestOf(AxisSet set, const std::vector<UopId>& uops) const;
+
+  // The reduce axis along which a reduction reads neighbours, if it is better than the loop axes.
+  std::optional<AxisId> BestReduceAxis(UopId reduce) const;
+
+  // Where nothing is read along the sum, such as a comparison of each index with a label, its last
+  // axis will do, if it is long enough.
+  std::optional<AxisId> FreeReduceAxis(UopId reduce) const;
+
+  // ---- Building -----------------------------------------------------------------------------
+
+  Schedule Start(std::string name) const;
+
+  void SetVector(Schedule& schedule, AxisId axis, int64_t registers) const;
+
+  bool HasVector(const Schedule& schedule, AxisSet set) const;
+
+  // Lanes wherever neighbours are contiguous: first along the stores, then along the reductions
+  // that have none yet.
+  void SetVectors(Schedule& schedule, int64_t registers) const;
+
+  // No value would have lanes along two axes.
+  bool VectorFits(const Schedule& schedule, AxisId axis) const;
+
+  // Makes `axis` a grid axis, cut into whole tiles: the largest blocks, up to a few for each
+  // worker, with which the worker that gets most finishes soonest.
+  void SetGrid(Schedule& schedule, AxisId axis) const;
+
+  // The first axis with enough iterations for all workers, or else the one with the most.
+  std::optional<AxisId> GridAxis(const Schedule& schedule) const;
+
+  // Completes the order and the figures; keeps the schedule unless it is illegal (then false) or
+  // known already.
+  bool Keep(Schedule schedule, std::vector<AxisId> first = {});
+
+  static bool Same(const std::vector<AxisSchedule>& x, const std::vector<AxisSchedule>& y);
+
+  // Of the widest scope: points over (registers × lanes).
+  double LaneUse(const Schedule& schedule) const;
+
+  // ---- Elementwise and column sums ----------------------------------------------------------
+
+  void Vectors();
+
+  // An axis along which some load is contiguous that is not so along the axis with lanes: with a
+  // tile of it, such loads read whole rows and are transposed in registers.
+  std::optional<AxisId> TransposedAxis() const;
+
+  // ---- Rows ---------------------------------------------------------------------------------
+
+  void Rows();
+
+  // The order of the axes for sums that are added up in memory: those that more of the sums keep
+  // outside, so that each stays at one place for as long as it can; the columns innermost.
+  std::vector<AxisId> RowsOutside(const Schedule& schedule) const;
+
+  // ---- Matmul -------------------------------------------------------------------------------
+
+  std::optional<Contraction> FindContraction() const;
+
+  AxisId LongestOf(AxisSet set) const;
+
+  void Matmul();
+
+  // Lanes along the columns though they are strided in b; as many rows as registers hold.
+  void Gathered(const Contraction& c);
+
+  // Accumulators of `rows` × `vectors` registers; a row broadcasts a, the vectors load b.
+  void Outer(const Contraction& c, AxisId across);
+
+  // How much longer the busiest worker takes than a fair share, when `extent` is dealt out in
+  // tiles.
+  double Imbalance(int64_t extent, int64_t tile) const;
+
+  // Cycles for one step of k over the whole output, in units of a vector multiply-add: full tiles
+  // and remainders each as long as the slower of multiply-adds, loads (two a cycle, as many as
+  // multiply-adds) and the latency of a chain of sums (4 cycles, 2 a cycle: 8 in flight).
+  static double OuterCost(int64_t rows, int64_t vectors, int64_t r, int64_t v);
+
+  // Lanes along the sum; rows × columns accumulators of one register each.
+  void Dot(const Contraction& c);
+
+  // `outer` becomes the grid where the stores allow it, else `inner`. False when that is illegal.
+  bool AddGrid(const Schedule& schedule, const Contraction& c, AxisId outer, AxisId inner);
+
+  const Kernel& kernel_;
+  const ScheduleTarget target_;
+  const std::vector<AxisSet> free_;
+  int64_t lanes_ = 16;
+  double work_ = 0;           // points of the widest loop nest
+  std::vector<AxisId> grid_;  // axes that may be split between workers
+  std::optional<Contraction> contraction_;
+  std::vector<Schedule> found_;
+};
+
+}  // namespace l3c::l0
