@@ -45,7 +45,7 @@ ChoiceSearch::ChoiceSearch(const egraph::Extractor& extractor, std::vector<Class
     StartLocally();
     saved_ = refiner_->Save();
     best_ = refiner_->Result(roots_);
-    first_work_ = work_;
+    first_work_ = work();
     return;
   }
   egraph::ExtractOptions bottom_up;
