@@ -60,9 +60,9 @@ class Calibrate(L3cTest):
 
     def test_a_run_tells_what_its_step_was_predicted_to_take(self):
         cost = next(e for e in self.optimize().events() if e["event"] == "cost")
-        done = self.l3c("run", SMALL, "--synthetic", "--steps", 2, "--json", "-o", self.dir / "run").events()[-1]
-        self.assertAlmostEqual(done["predicted_step_ms"], cost["predicted_step_time"] * 1000)
-        self.assertGreater(done["predicted_step_ms"], 0)
+        told = self.l3c("run", SMALL, "--synthetic", "--steps", 2, "--json", "-o", self.dir / "run").events()
+        self.assertIn(cost, told)
+        self.assertGreater(cost["predicted_step_time"], 0)
         text = self.l3c("optimize", SMALL, "--synthetic").out
         self.assertIn("a training step is predicted to take", text)
 

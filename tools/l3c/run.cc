@@ -5,6 +5,7 @@
 #include "runtime/session.h"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
+#include "tools/l3c/cost_line.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
 #include "tools/l3c/files.h"
@@ -68,7 +69,7 @@ int RunProgram(const Options& options) {
   run.data = facts.data;
   run.synthetic = facts.synthetic;
   Presentation presentation = PresentationOf(options, start);
-  if (const auto step = compilation.PredictedStep()) presentation.predicted_step = step->seconds;
+  if (options.json) PrintCostLine(compilation);
   if (options.observe) {
     presentation.observe = [&](const runtime::Timeline& timeline) {
       return Observe(compilation.plan(), timeline, options);

@@ -139,11 +139,7 @@ int TrainAndTell(const l0::Plan& plan, const runtime::KernelTable& kernels,
         << "learning rate or look at the data\n";
   }
   if (presentation.observe && !presentation.observe(*timeline)) return 1;
-  nlohmann::ordered_json done = DoneEvent(*result, reporter, compile_seconds, before);
-  if (presentation.predicted_step) {
-    done["predicted_step_ms"] = *presentation.predicted_step * 1000;
-  }
-  reporter.Emit(done);
+  reporter.Emit(DoneEvent(*result, reporter, compile_seconds, before));
   if (!presentation.json) {
     if (result->interrupted) {
       std::cout << "interrupted after step " << WithThousands(result->steps)

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "layers/l0/plan.h"
@@ -21,7 +20,6 @@ struct Presentation {
   std::string resume;    // the command that goes on with an interrupted run, but for the folder
   // What else is done with the times of the run's commands; false after printing why it failed.
   std::function<bool(const runtime::Timeline&)> observe = nullptr;
-  std::optional<double> predicted_step = std::nullopt;  // seconds
   // When the command began: what comes before the first step counts in its time.
   std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
 };
