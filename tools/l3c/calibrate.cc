@@ -49,6 +49,19 @@ void PrintFigures(const cost::Evidence& evidence) {
   }
 }
 
+// Whether so many times were far apart that something else must have run.
+bool WasDisturbed(const cost::Evidence& evidence) {
+  constexpr double kFar = 0.5;     // of the lower quartile
+  constexpr double kMany = 0.125;  // of all measurements
+  size_t far = 0;
+  for (const auto& [name, m] : evidence.figures) far += m.spread > kFar ? 1 : 0;
+  for (const cost::EvidencePoint& point : evidence.points) {
+    far += point.seconds.spread > kFar ? 1 : 0;
+  }
+  return static_cast<double>(far) >
+         kMany * static_cast<double>(evidence.figures.size() + evidence.points.size());
+}
+
 int Measure(EvidenceStore& store, const Options& options) {
   const Clock::time_point start = Clock::now();
   cost::CpuMachine machine;
@@ -92,6 +105,10 @@ int Measure(EvidenceStore& store, const Options& options) {
   }
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const bool current = store.Current() == evidence.revision;
+  if (WasDisturbed(evidence)) {
+    std::cerr << "warning: the machine was busy: times of the same work lie far apart\n"
+                 "help: l3c calibrate again when less else runs\n";
+  }
   if (options.json) {
     nlohmann::ordered_json figures = nlohmann::ordered_json::object();
     for (const auto& [name, m] : evidence.figures) figures[name] = m.value;

@@ -36,6 +36,7 @@ class Measurements {
   cost::Measurement Time(const l0::Kernel& kernel, bool all_cores);
   absl::StatusOr<cost::Measurement> OperationSeconds(std::string_view op, int few, int many);
   absl::StatusOr<cost::Measurement> ReadBandwidth(int64_t bytes, bool all_cores);
+  absl::StatusOr<cost::Measurement> MemoryBandwidth();
   cost::Measurement LaunchSeconds();
   absl::Status Figures(const Progress& progress, cost::Evidence& evidence);
 
