@@ -7,7 +7,6 @@
 #include "nlohmann/json.hpp"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
-#include "tools/l3c/cost_line.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/memory_needs.h"
@@ -27,7 +26,12 @@ void PrintJson(Compilation& compilation, const Options& options, const std::stri
                                      {"calibrated", compilation.evidence_revision().has_value()}};
   if (compilation.evidence_revision()) evidence["revision"] = *compilation.evidence_revision();
   PrintJsonLine(evidence);
-  PrintCostLine(compilation);
+  if (const auto& searched = compilation.searched_step()) {
+    nlohmann::ordered_json cost = {
+        {"event", "cost"}, {"step_time", searched->value}, {"evidence", searched->evidence}};
+    if (const auto step = compilation.PredictedStep()) cost["predicted_step_time"] = step->seconds;
+    PrintJsonLine(cost);
+  }
   for (const SequenceFigures& figures :
        unlowered.empty() ? FiguresOf(compilation.plan()) : std::vector<SequenceFigures>()) {
     PrintJsonLine({{"event", "plan"},

@@ -5,7 +5,6 @@
 #include "runtime/session.h"
 #include "tools/l3c/commands.h"
 #include "tools/l3c/compile.h"
-#include "tools/l3c/cost_line.h"
 #include "tools/l3c/disk_cache.h"
 #include "tools/l3c/executable.h"
 #include "tools/l3c/files.h"
@@ -69,7 +68,6 @@ int RunProgram(const Options& options) {
   run.data = facts.data;
   run.synthetic = facts.synthetic;
   Presentation presentation = PresentationOf(options, start);
-  if (options.json) PrintCostLine(compilation);
   if (options.observe) {
     presentation.observe = [&](const runtime::Timeline& timeline) {
       return Observe(compilation.plan(), timeline, options);
