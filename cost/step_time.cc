@@ -191,4 +191,22 @@ StepTime PredictStep(const l0::Plan& plan, const l0::Sequence& sequence,
   return step;
 }
 
+std::optional<StepTime> PredictTrainingStep(const l0::Plan& plan, const CpuCostModel& model) {
+  const auto trains = [](const l0::Sequence& sequence) {
+    bool launches = false;
+    bool reports = false;
+    for (const Command& command : sequence.commands) {
+      launches |= command.kind == CommandKind::kLaunch;
+      reports |= command.kind == CommandKind::kReport && command.split == "train";
+    }
+    return launches && reports;
+  };
+  const auto sequence = std::find_if(plan.sequences.begin(), plan.sequences.end(), trains);
+  const auto computing = std::count_if(
+      plan.streams.begin(), plan.streams.end(),
+      [](const l0::Stream& stream) { return stream.kind == l0::StreamKind::kCompute; });
+  if (sequence == plan.sequences.end() || computing != 1) return std::nullopt;
+  return PredictStep(plan, *sequence, model);
+}
+
 }  // namespace l3c::cost

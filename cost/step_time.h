@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -34,5 +35,8 @@ struct StepTime {
 };
 
 StepTime PredictStep(const l0::Plan& plan, const l0::Sequence& sequence, const CpuCostModel& model);
+// Of the first sequence that reports of training; nothing where there is none, or where several
+// streams compute, which this model does not put side by side.
+std::optional<StepTime> PredictTrainingStep(const l0::Plan& plan, const CpuCostModel& model);
 
 }  // namespace l3c::cost

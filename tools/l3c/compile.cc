@@ -454,26 +454,9 @@ std::unique_ptr<cost::CpuCostModel> Compilation::CostsOf(const l1::SystemNode& n
 
 std::optional<cost::StepTime> Compilation::PredictedStep() {
   if (!l0_ || !l1_) return std::nullopt;
-  const auto trains = [](const l0::Sequence& sequence) {
-    bool launches = false;
-    bool reports = false;
-    for (const l0::Command& command : sequence.commands) {
-      launches |= command.kind == l0::CommandKind::kLaunch;
-      reports |= command.kind == l0::CommandKind::kReport && command.split == "train";
-    }
-    return launches && reports;
-  };
-  const auto sequence = std::find_if(l0_->sequences.begin(), l0_->sequences.end(), trains);
-  const auto computes = [&](const l0::Stream& stream) {
-    return stream.kind == l0::StreamKind::kCompute;
-  };
-  if (sequence == l0_->sequences.end() ||
-      std::count_if(l0_->streams.begin(), l0_->streams.end(), computes) != 1) {
-    return std::nullopt;
-  }
   const std::unique_ptr<cost::CpuCostModel> costs = CostsOf(ComputeNode(*l1_));
   if (costs == nullptr) return std::nullopt;
-  return cost::PredictStep(*l0_, *sequence, *costs);
+  return cost::PredictTrainingStep(*l0_, *costs);
 }
 
 bool Compilation::ApplyOverrides() {

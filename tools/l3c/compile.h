@@ -88,8 +88,7 @@ class Compilation {
   // What a step of every phase takes by the cost model; nothing before the lowering to L0.
   // What the search added up for a training step.
   const std::optional<search::CostComponent>& searched_step() const { return searched_step_; }
-  // What the plan's first training sequence is predicted to take; nothing where it trains nothing,
-  // or on several nodes.
+  // What the plan's training step is predicted to take; nothing for a plan written by hand.
   std::optional<cost::StepTime> PredictedStep();
   // Folder of each data source, as --data and the default places give it; absolute.
   std::map<std::string, std::string> DataFolders() const;
