@@ -13,6 +13,11 @@ std::string NodeName(const std::string& name, size_t node) {
   return node == 0 ? name : name + "_" + std::to_string(node);
 }
 
+// No computation's own name begins with a number: `reduce_2_train` is of no other than `train`.
+std::string ReduceName(const std::string& computation, size_t node) {
+  return NodeName("reduce", node) + "_" + computation;
+}
+
 }  // namespace
 
 std::string ReplicaName(const std::string& actor, size_t node) { return NodeName(actor, node); }
@@ -42,7 +47,7 @@ void PipelineWriter::AddRing(const std::string& name, Stage loader, const Comput
   for (size_t p = 1; p < nodes; ++p) rest.push_back(silent);
   AddStage(Spread(name, shares, buckets, rest));
   for (size_t p = 0; p < nodes; ++p) {
-    AddGraph(NodeName("reduce_" + name, p), rest[p], place_.model[p], WindowsAt(computation, p),
+    AddGraph(ReduceName(name, p), rest[p], place_.model[p], WindowsAt(computation, p),
              false);
     for (const std::string& message : computation.messages) {
       const size_t dot = message.find('.');
@@ -121,7 +126,7 @@ Stage PipelineWriter::Spread(const std::string& name, const RowShares& shares,
     }
   }
   for (size_t p = 0; p < nodes; ++p) {
-    body.Forward(NodeName("reduce_" + name, p));
+    body.Forward(ReduceName(name, p));
     for (const std::string& arg : rest[p].args) {
       body.AddToForward(here[p].at(arg));
       here[p].erase(arg);

@@ -92,6 +92,7 @@ class Verifier {
   void CheckOrder(const std::vector<Reference>& links);
   void CheckEvaluation(const Phase& phase);
   void CheckReplicas();
+  void CheckReplicaHandlers(const Actor& actor, const Actor& other);
   void CheckReplicaMessages(const Actor& actor, const Actor& other);
 
   // ---- Shape propagation (verify_state.cc) ------------------------------------------------------

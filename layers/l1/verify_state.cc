@@ -108,7 +108,44 @@ void Verifier::CheckReplicas() {
                 "', but has other state fields or initial values")
           .With({other->span, "'" + other->name + "' is declared here"});
     }
+    for (const StateField& field : actor.state) {
+      if (!field.parameter) continue;
+      Error(Kind::kConsistency, field.span,
+            "field '" + field.name + "' of actor '" + actor.name +
+                "' is a parameter, but '" + actor.name + "' is a copy")
+          .With({other->span, "the parameters are those of '" + other->name + "'"})
+          .Fix("leave out `param`");
+    }
+    CheckReplicaHandlers(actor, *other);
     CheckReplicaMessages(actor, *other);
+  }
+}
+
+// A message must do to the copy what it does to the other, or the two drift apart.
+void Verifier::CheckReplicaHandlers(const Actor& actor, const Actor& other) {
+  const auto same_node = [](const tensor::Node& a, const tensor::Node& b) {
+    return a.op == b.op && a.inputs == b.inputs && a.attr == b.attr && a.dtype == b.dtype &&
+           a.shape == b.shape;
+  };
+  const auto same_output = [](const tensor::Output& a, const tensor::Output& b) {
+    return a.name == b.name && a.node == b.node;
+  };
+  for (const Handler& handler : actor.handlers) {
+    const auto twin = std::find_if(other.handlers.begin(), other.handlers.end(),
+                                   [&](const Handler& h) { return h.message == handler.message; });
+    if (twin == other.handlers.end()) continue;  // sending it is an error by itself
+    const tensor::Graph& a = handler.graph;
+    const tensor::Graph& b = twin->graph;
+    if (handler.args.size() == twin->args.size() &&
+        std::ranges::equal(a.nodes(), b.nodes(), same_node) &&
+        std::ranges::equal(a.outputs(), b.outputs(), same_output)) {
+      continue;
+    }
+    Error(Kind::kConsistency, handler.span,
+          "'" + handler.message + "' of actor '" + actor.name + "' is not what it is of '" +
+              other.name + "', which '" + actor.name + "' replicates")
+        .With({twin->span, "of '" + other.name + "' it is declared here"})
+        .Fix("write the same lets in the same order");
   }
 }
 

@@ -179,8 +179,8 @@ TEST(L1PlacedTest, ARingIsWrittenOut) {
             "ring_train_1 add_train_1_1 add_train_1_2 add_train_1_3 add_train_1_0 "
             "ring_train_2 add_train_2_2 add_train_2_3 add_train_2_0 add_train_2_1 "
             "ring_train_3 add_train_3_3 add_train_3_0 add_train_3_1 add_train_3_2 spread_train "
-            "reduce_train model_state.GradUpdate reduce_train_1 model_state_1.GradUpdate "
-            "reduce_train_2 model_state_2.GradUpdate reduce_train_3 model_state_3.GradUpdate ");
+            "reduce_train model_state.GradUpdate reduce_1_train model_state_1.GradUpdate "
+            "reduce_2_train model_state_2.GradUpdate reduce_3_train model_state_3.GradUpdate ");
   EXPECT_EQ(program.actors[3].replicates, "model_state");
   EXPECT_FALSE(program.actors[3].state[0].parameter);  // counted once
   EXPECT_EQ(program.system.nodes[program.actors[3].node].name, "gpu_3");
