@@ -32,6 +32,7 @@ bool PlacementFacts::IsBeside(uint32_t home) const {
 namespace {
 
 constexpr size_t kMostNodes = 16;
+constexpr size_t kMostHosts = 8;  // nodes with a memory of their own beside them
 constexpr size_t kLeastHosts = 2;
 constexpr double kNoWay = std::numeric_limits<double>::infinity();
 
@@ -157,7 +158,11 @@ class FactWriter {
   // What there is to choose from grows with the third power of the nodes: of many the fastest are
   // looked at, and the fastest hosts, since those read the data.
   void KeepFastest(std::vector<uint32_t>& computing) {
-    if (computing.size() <= kMostNodes) return;
+    const auto is_memory = [](const SystemNode& n) { return n.kind == NodeKind::kMemory; };
+    const auto memories =
+        static_cast<size_t>(std::count_if(system_.nodes.begin(), system_.nodes.end(), is_memory));
+    const size_t most = memories > kMostHosts ? kMostHosts : kMostNodes;
+    if (computing.size() <= most) return;
     std::vector<uint32_t> fastest = computing;
     std::stable_sort(fastest.begin(), fastest.end(), [&](uint32_t a, uint32_t b) {
       return AssumedFlops(system_.nodes[a]) > AssumedFlops(system_.nodes[b]);
@@ -166,12 +171,12 @@ class FactWriter {
     std::set<uint32_t> keep;
     for (uint32_t node : fastest) {
       const bool host = system_.nodes[node].vram == 0;
-      if (kept < kMostNodes || (host && hosts < kLeastHosts)) {
+      if (kept < most || (host && hosts < kLeastHosts)) {
         keep.insert(node);
         ++kept;
         hosts += host ? 1 : 0;
       } else {
-        Prune("node " + Name(node), "not looked at: of more than " + std::to_string(kMostNodes) +
+        Prune("node " + Name(node), "not looked at: of more than " + std::to_string(most) +
                                         " compute nodes only the fastest are");
       }
     }

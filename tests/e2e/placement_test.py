@@ -92,18 +92,26 @@ class Placement(L3cTest):
             self.assertNotEqual(alone["weights_sha256"], shared["weights_sha256"])
             self.assertEqual(alone["accuracy"], shared["accuracy"])
 
-
     HOSTS = 4
 
-    def hosts(self):
+    def hosts(self, count=HOSTS):
         nodes, edges = ["node ssd_0 { kind: storage }"], ["ssd_0 -> ram_0 : bandwidth 5GB/s"]
-        for n in range(self.HOSTS):
+        for n in range(count):
             nodes += [f"node ram_{n} {{ kind: memory, capacity: 16GB }}",
                       f"node cpu_{n} {{ kind: compute, isa: x86_64, cores: 2, features: [avx2, fma] }}"]
             edges += [f"ram_{n} <-> cpu_{n} : bandwidth 50GB/s",
-                      f"cpu_{n} <-> cpu_{(n + 1) % self.HOSTS} : bandwidth 10GB/s"]
+                      f"cpu_{n} <-> cpu_{(n + 1) % count} : bandwidth 10GB/s"]
         return self.write("hosts.l1", "system hosts {\n" + "\n".join(nodes) + "\nedges {\n" +
                           "\n".join(edges) + "\n}\n}\n")
+
+    def test_many_hosts_have_a_plan(self):
+        """What is looked at of them is bounded, and what is not is listed."""
+        system = self.hosts(12)
+        told = self.l3c("optimize", ROOT / "bench/workloads/mlp_small_sgd.l2", "--synthetic", "--system", system,
+                        "--json", "--brief").events()
+        placed = next(e for e in told if e["event"] == "search" and e["lowering"] == "l2->l1")
+        left_out = [p["what"] for p in placed["pruned"] if "not looked at" in p["why"]]
+        self.assertEqual(len([what for what in left_out if what.startswith("node cpu_")]), 4)
 
     def test_gradients_go_round_in_a_ring(self):
         """A decision with its cost; the result is that of one node within the class, and its bits do
