@@ -15,8 +15,9 @@ using l0::BufferId;
 using l0::Command;
 using l0::CommandKind;
 
-// Coarse enough for plans of a gigabyte, fine beside the second cache.
-constexpr double kPage = 32768;
+// Fine beside the second cache; and coarser for plans that touch more pages than these in a step.
+constexpr double kLeastPage = 32768;
+constexpr double kMostPages = 1 << 19;
 
 // How many different pages were touched since a page was touched last: what a cache that drops the
 // least recently used one must hold to have it still.
@@ -56,23 +57,25 @@ class ReuseDistance {
 
 // The bytes of a parameter that a launch touches.
 struct Touched {
-  uint64_t first_page = 0;
-  int64_t pages = 0;
+  double first = 0;      // where they begin, among all pools
+  double extent = 0;     // from there
   double bytes = 0;      // read and written
   double allocated = 0;  // of these, written without having been read
 };
 
 Touched TouchedBy(const l0::Plan& plan, BufferId id, const l0::ParamBytes& bytes) {
   const l0::Buffer& buffer = plan.buffers[id];
-  Touched touched;
-  const uint64_t base = (uint64_t{buffer.pool} << 40) + static_cast<uint64_t>(buffer.offset);
-  touched.first_page = base / static_cast<uint64_t>(kPage);
-  const double extent =
-      std::min(std::max(bytes.read, bytes.written), static_cast<double>(buffer.size));
-  touched.pages = static_cast<int64_t>(extent / kPage) + 1;
-  touched.bytes = bytes.read + bytes.written;
-  touched.allocated = bytes.read > 0 ? 0 : bytes.written;
-  return touched;
+  double first = static_cast<double>(buffer.offset);
+  for (l0::PoolId pool = 0; pool < buffer.pool; ++pool) {
+    first += static_cast<double>(plan.pools[pool].size);
+  }
+  const double most = std::max(bytes.read, bytes.written);
+  return {first, std::min(most, static_cast<double>(buffer.size)), bytes.read + bytes.written,
+          bytes.read > 0 ? 0 : bytes.written};
+}
+
+int64_t PagesOf(const Touched& touched, double page) {
+  return static_cast<int64_t>(touched.extent / page) + 1;
 }
 
 // The schedule that a kernel of a plan was made by: the candidate that leaves it as it is.
@@ -140,7 +143,7 @@ StepTime PredictStep(const l0::Plan& plan, const l0::Sequence& sequence,
                      const CpuCostModel& model) {
   std::map<l0::KernelId, KernelFacts> facts;
   std::vector<std::vector<Touched>> touched(sequence.commands.size());
-  size_t touches = 0;
+  double extents = 0;
   for (size_t c = 0; c < sequence.commands.size(); ++c) {
     const Command& command = sequence.commands[c];
     if (command.kind != CommandKind::kLaunch) continue;
@@ -148,8 +151,14 @@ StepTime PredictStep(const l0::Plan& plan, const l0::Sequence& sequence,
     if (added) known->second = FactsOf(plan.kernels[command.kernel], model);
     for (size_t p = 0; p < command.args.size(); ++p) {
       touched[c].push_back(TouchedBy(plan, command.args[p], known->second.bytes[p]));
-      touches += static_cast<size_t>(touched[c].back().pages);
+      extents += touched[c].back().extent;
     }
+  }
+  double page_size = kLeastPage;
+  while (extents / page_size > kMostPages) page_size *= 2;
+  size_t touches = 0;
+  for (const std::vector<Touched>& of_launch : touched) {
+    for (const Touched& t : of_launch) touches += static_cast<size_t>(PagesOf(t, page_size));
   }
   ReuseDistance reuse(2 * touches);
   StepTime step;
@@ -163,11 +172,13 @@ StepTime PredictStep(const l0::Plan& plan, const l0::Sequence& sequence,
       const KernelFacts& kernel = facts.at(command.kernel);
       Traffic traffic;
       for (const Touched& t : touched[c]) {
-        const double page_bytes = t.bytes / static_cast<double>(t.pages);
-        const double page_allocated = t.allocated / static_cast<double>(t.pages);
-        for (int64_t page = 0; page < t.pages; ++page) {
-          const int64_t distance = reuse.Touch(t.first_page + static_cast<uint64_t>(page));
-          model.AddTraffic(distance < 0 ? -1 : static_cast<double>(distance + 1) * kPage,
+        const int64_t pages = PagesOf(t, page_size);
+        const double page_bytes = t.bytes / static_cast<double>(pages);
+        const double page_allocated = t.allocated / static_cast<double>(pages);
+        const auto first_page = static_cast<uint64_t>(t.first / page_size);
+        for (int64_t page = 0; page < pages; ++page) {
+          const int64_t distance = reuse.Touch(first_page + static_cast<uint64_t>(page));
+          model.AddTraffic(distance < 0 ? -1 : static_cast<double>(distance + 1) * page_size,
                            page_bytes, page_allocated, traffic);
         }
       }

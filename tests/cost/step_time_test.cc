@@ -53,6 +53,14 @@ TEST(StepTime, FindsBytesWhereTheSequenceLeftThem) {
               0.1 * far);
 }
 
+// Of 64 GiB that a step touches the pages are no more than of 16: time and memory are bounded.
+TEST(StepTime, TakesPlansOfAnySize) {
+  constexpr int64_t kElements = int64_t{1} << 30;
+  const CpuMachine machine;
+  const double seconds = Seconds(Chain(kElements, 8), machine) / 8;
+  EXPECT_NEAR(seconds, 3 * 4.0 * kElements / machine.memory_bandwidth, 0.01 * seconds);
+}
+
 TEST(StepTime, AddsUpItsLaunches) {
   const l0::Plan plan = Chain(1 << 12, 9);
   const StepTime step = PredictStep(plan, plan.sequences[0], CpuCostModel(CpuMachine()));
