@@ -1,6 +1,9 @@
 // Topology consistency and reference resolution.
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "layers/l1/verifier.h"
 
@@ -152,9 +155,18 @@ void Verifier::CheckReferences() {
   for (const Reference& actor : schedule.actors) {
     if (index_.FindActor(actor.name) == nullptr) Unknown(actor.span, "actor", actor.name);
   }
+  std::map<std::tuple<std::string_view, std::string_view, std::string_view>, Span> seen;
   for (const Metric& metric : schedule.metrics) {
     if (index_.FindGraph(metric.graph) == nullptr) {
       Unknown(metric.span, "tensor graph", metric.graph);
+    }
+    const auto [first, fresh] =
+        seen.try_emplace({metric.name, metric.split, metric.graph}, metric.span);
+    if (!fresh) {
+      Error(Kind::kConsistency, metric.span,
+            "metric '" + metric.name + "' of split '" + metric.split +
+                "' stands twice for graph '" + metric.graph + "'")
+          .With({first->second, "it is here already"});
     }
   }
 }
