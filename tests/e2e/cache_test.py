@@ -9,6 +9,7 @@ import unittest
 from harness import L3C, ROOT, L3cTest
 
 PHASES = ROOT / "examples/methods/phases.l2"
+DEEP = ROOT / "bench/workloads/gpt.l2"
 
 
 class Cache(L3cTest):
@@ -22,10 +23,10 @@ class Cache(L3cTest):
     def plan(self, *args, program=PHASES):
         return self.l3c("lower", program, "--to", "l0", "--synthetic", *args)
 
-    def reused(self, *args, program=PHASES):
+    def reused(self, *args, program=PHASES, kind="search"):
         """What the search reused and what it made."""
         err = self.plan("--explain", *args, program=program).err
-        line = re.search(r"^cache, search: reused (.*); made (.*)$", err, re.MULTILINE)
+        line = re.search(rf"^cache, {kind}: reused (.*); made (.*)$", err, re.MULTILINE)
         return tuple(set() if part == "nothing" else set(part.split(", ")) for part in line.groups())
 
     def state(self, *args):
@@ -66,6 +67,21 @@ class Cache(L3cTest):
                        ("--budget", "work=40000000")):
             self.assertEqual(set(), self.reused(*option)[0], option)
             self.assertEqual(self.plan("--no-cache", *option).out, self.plan(*option).out, option)
+
+    def test_a_loss_term_leaves_the_blocks(self):
+        parts = {"l0/train/block", "l0/train/before", "l0/train/after"}
+        greedy = ("--search", "greedy")  # explained in a tenth of the time
+        self.assertEqual((set(), parts), self.reused(*greedy, program=DEEP, kind="part"))
+        self.assertEqual(({"l0/train"}, set()), self.reused(*greedy, program=DEEP))
+        # A term more: the gradient is made of other ops, and every later value has another name.
+        term = "ce: divergence(predict.out, tokens.next), weight: 1.0\n"
+        self.assertIn(term, DEEP.read_text())
+        more = term + "    more: divergence(predict.out, tokens.next), weight: 0.5\n"
+        changed = self.write("changed.l2", DEEP.read_text().replace(term, more))
+        self.assertEqual((parts - {"l0/train/after"}, {"l0/train/after"}),
+                         self.reused(*greedy, program=changed, kind="part"))
+        self.assertEqual(self.plan("--no-cache", *greedy, program=changed).out,
+                         self.plan(*greedy, program=changed).out)
 
     def kernels(self, out, program=PHASES):
         """A run: its end, and how many kernels it reused and made."""

@@ -103,7 +103,6 @@ void Analyser::StartSums() {
   const IndexMap map = NewAxes(-1, 0, space);
   candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
   for (const WalkPart* part : partners_) {
-    if (IsForeign(part->value)) continue;
     const Definition& d = table_.values[part->value].definitions[part->definition];
     const Shape& shape = table_.values[operand(*part)].shape;
     std::optional<SplitRequest> split;
@@ -216,11 +215,6 @@ bool Analyser::IsDependent(ValueId v) const {
   return i >= 0 && i < static_cast<int64_t>(dependent_.size()) && dependent_[i];
 }
 
-bool Analyser::IsForeign(ValueId v) const {
-  const int32_t block = table_.values[v].block;
-  return block >= 0 && block != table_.values[candidate_.roots.front()].block;
-}
-
 bool Analyser::IsRoot(ValueId v) const {
   return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) != candidate_.roots.end();
 }
@@ -261,13 +255,8 @@ void Analyser::Meet(const Item& item) {
   const auto key = std::make_pair(item.context, item.value);
   auto it = candidate_.index_.find(key);
   if (it == candidate_.index_.end()) {
-    const bool foreign = IsForeign(item.value);
-    const bool cut = foreign || candidate_.entries.size() >= options_.max_entries;
-    if (foreign && !Readable(item.value)) {
-      candidate_.unmet.push_back(item.value);
-      return;
-    }
-    if (cut && !foreign) {
+    const bool cut = candidate_.entries.size() >= options_.max_entries;
+    if (cut) {
       full_ = true;
       if (!own_first_) return;
       // Nothing below is computed here; what is in memory can still be loaded.

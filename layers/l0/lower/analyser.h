@@ -70,9 +70,6 @@ class Analyser {
   void FindDependents(const std::vector<ValueId>& roots, ValueId anchor);
   bool IsDependent(ValueId v) const;
 
-  // Of another repeated block than the root, or of one where the root is of none: only loaded, so
-  // that a kernel means the same beside every copy of its block.
-  bool IsForeign(ValueId v) const;
   bool IsRoot(ValueId v) const;
 
   // In rings around the roots. Where the bound on a kernel's size cuts, the kernel's own context

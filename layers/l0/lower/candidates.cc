@@ -164,7 +164,6 @@ class CandidateFinder {
     }
     return options_.fuse && entry.context == 0 && stored_[entry.value] &&
            table_.values[entry.value].input < 0 && entry.value != kernel.roots[0] &&
-           table_.values[entry.value].block == table_.values[kernel.roots[0]].block &&
            !entry.inlines.empty() && entry.maps.size() == 1 &&
            IsBijective(entry.maps[0], table_.values[entry.value].shape, kernel.extents);
   }
@@ -207,7 +206,9 @@ class CandidateFinder {
   std::vector<bool> FindLate() const {
     std::vector<bool> late(table_.values.size(), true);
     for (size_t o = 0; o < step_.outputs.size(); ++o) {
-      if (step_.outputs[o].kind == StepOutput::Kind::kState) late[table_.outputs[o]] = false;
+      const bool awaited =
+          step_.outputs[o].kind == StepOutput::Kind::kState || step_.outputs[o].order >= 0;
+      if (awaited) late[table_.outputs[o]] = false;
     }
     for (ValueId v = static_cast<ValueId>(table_.values.size()); v-- > 0;) {
       if (table_.values[v].input >= 0 || Bytes(table_.values[v]) > kMostLateBytes) late[v] = false;

@@ -93,8 +93,7 @@ struct Candidate {
   std::vector<Context> contexts;
   std::vector<Entry> entries;
   std::vector<ValueId> tables;  // gathered from: read at rows that data says
-  // What it can store besides its root; not of updates. Of repeated blocks (Value::block) only what
-  // is of the root's, so that what a kernel costs is paid as often as the block is there.
+  // What it can store besides its root; not of updates.
   std::vector<ValueId> beside;
   std::vector<ValueId> unmet;  // operands cut off by the bound on a kernel's size or by their maps
   int64_t position = 0;        // equals its index in CandidateSet::kernels

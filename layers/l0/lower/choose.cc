@@ -15,7 +15,6 @@
 #include "layers/l0/lower/definition_numbers.h"
 #include "layers/l0/lower/dot_forms.h"
 #include "layers/l0/lower/explain.h"
-#include "layers/l0/lower/fit_blocks.h"
 #include "layers/l0/lower/forms.h"
 #include "layers/l0/lower/recompute.h"
 #include "layers/l0/lower/rule_trace.h"
@@ -358,7 +357,7 @@ class Chooser {
                const std::vector<ClassRef>& roots, const std::vector<ValueForm>& forms,
                const std::map<std::string, std::string>& extents)
         : costs(
-              chooser.graph_, chooser.step_, chooser.result_.table, chooser.result_.candidates,
+              chooser.graph_, chooser.result_.table, chooser.result_.candidates,
               chooser.forms_->all(), chooser.costs_,
               [&chooser](int64_t d) { return chooser.numbers_->At(d); }, Excluded(forms, extents)),
           extractor(view, costs, TermCosts::Time(chooser.options_.seconds_per_byte)),
@@ -372,7 +371,6 @@ class Chooser {
       }
       if (search.feasible()) search.TryFixed(WaitForWalk(chooser.result_.candidates, view));
       if (search.feasible()) search.TryLocal();
-      FitBlocks(view, chooser.step_, chooser.result_.table, chooser.result_.candidates, search);
     }
 
     static std::set<int64_t> Excluded(const std::vector<ValueForm>& forms,
@@ -397,7 +395,7 @@ class Chooser {
                  const std::string& label, std::map<std::string, std::string>& extents,
                  std::string& reason) const {
     for (const ValueForm& form : forms) {
-      if (id != options_.prefix + "/" + form.name) continue;
+      if (id != options_.Spelled(options_.prefix + "/" + form.name)) continue;
       if (label != "everywhere" && label != "nowhere") {
         reason = "'" + label + "' is no choice of '" + id + "': those are 'everywhere', 'nowhere'";
         return false;
@@ -440,18 +438,24 @@ class Chooser {
         result_.table, graph_, [this](ValueId v, uint32_t d) { return numbers_->Number(v, d); });
     std::map<std::string, std::string> extents;  // forced, by form
     const DefinitionAt definition_at = [this](int64_t d) { return numbers_->At(d); };
-    const Explainer explainer(graph_, view, step_, result_.table, result_.candidates, forms_->all(),
-                              definition_at, options_.prefix);
+    const Explainer explainer(graph_, view, result_.table, result_.candidates, forms_->all(),
+                              definition_at, options_);
     std::vector<ClassRef> roots;
     if (!FindRoots(view, roots)) return std::nullopt;
 
     std::vector<ChoiceSearch::Choice> forced;
     for (const auto& [id, label] : options_.forced) {
-      if (!id.starts_with(options_.prefix + "/") || IsMemoryDecision(id)) continue;
+      if (!options_.Concerns(id) || IsMemoryDecision(id)) continue;
       std::string reason;
       if (ForceForm(forms, id, label, extents, reason)) continue;
       std::optional<ChoiceSearch::Choice> choice;
-      if (reason.empty()) choice = explainer.Force(id, label, reason);
+      if (reason.empty()) {
+        if (options_.elsewhere != nullptr && !explainer.Knows(id)) {
+          options_.elsewhere->insert(id);
+          continue;
+        }
+        choice = explainer.Force(id, label, reason);
+      }
       if (choice) {
         forced.push_back(*choice);
       } else if (!reason.empty()) {
@@ -492,6 +496,7 @@ class Chooser {
     const egraph::Extraction best = forced.empty() ? plans.search.Best() : *found;
     result_.selection = ReadSelection(view, best, roots, step_, result_.candidates, *numbers_);
     result_.selection.forms = forms_->all();
+    result_.selection.cost = explainer.Costs(best.cost);
     Count(view, roots);
     ExplainForms(view, roots, forms, extents, forced, explainer, best);
     const size_t before = explanation_.decisions.size();
@@ -548,6 +553,27 @@ class Chooser {
     return "the new state";
   }
 
+  // Of what is reported the last version; of what other parts take the last by a kernel before all
+  // that read what is given later: those before load nothing that such a kernel has stored.
+  int64_t VersionOf(const StepOutput& output, ValueId v) const {
+    const CandidateSet& set = result_.candidates;
+    if (output.order < 0) return LastVersion(set, v);
+    std::set<ValueId> later;
+    for (size_t i = 0; i < step_.inputs.size(); ++i) {
+      if (step_.inputs[i].order > output.order) later.insert(result_.table.inputs[i]);
+    }
+    const auto is_later = [&](ValueId read) { return later.contains(read); };
+    for (uint32_t k = 0; k < set.kernels.size(); ++k) {
+      const Candidate& kernel = set.kernels[k];
+      if (std::any_of(kernel.tables.begin(), kernel.tables.end(), is_later) ||
+          std::any_of(kernel.entries.begin(), kernel.entries.end(),
+                      [&](const Entry& entry) { return is_later(entry.value); })) {
+        return VersionBefore(set, v, k);
+      }
+    }
+    return LastVersion(set, v);
+  }
+
   bool FindRoots(const egraph::EGraphView& view, std::vector<ClassRef>& roots) {
     const FunctionId in_mem = graph_.FindFunction("InMem");
     const FunctionId updated = graph_.FindFunction("Updated");
@@ -565,7 +591,7 @@ class Chooser {
     for (size_t o = 0; o < step_.outputs.size(); ++o) {
       if (step_.outputs[o].kind != StepOutput::Kind::kReport) continue;
       const ValueId v = result_.table.outputs[o];
-      if (!add(in_mem, {I(v), I(LastVersion(result_.candidates, v))},
+      if (!add(in_mem, {I(v), I(VersionOf(step_.outputs[o], v))},
                "'" + result_.table.values[v].name + "'")) {
         return false;
       }

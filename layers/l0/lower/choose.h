@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,6 +82,7 @@ struct Selection {
   std::vector<Storage> reports;  // parallel to the step's outputs; unused for state
   std::vector<DotForm> forms;
   double seconds = 0;  // of the step, by the cost model
+  search::CostVector cost;
 };
 
 struct ChooseOptions {
@@ -93,6 +96,13 @@ struct ChooseOptions {
   double seconds_per_byte = 0;
   std::vector<RuleSource> added;  // the user's rules, after all others
   egraph::Numerics numerics = egraph::Numerics::kReassoc;
+  // Of a part of a step (step_parts.h): how what is forced names its choices; nothing: as it does
+  // itself. What is forced of other parts is none of its business, and goes to `elsewhere`.
+  std::function<std::string(std::string_view)> spell;
+  std::set<std::string>* elsewhere = nullptr;
+
+  std::string Spelled(std::string text) const { return spell ? spell(text) : text; }
+  bool Concerns(const std::string& id) const { return id.starts_with(Spelled(prefix) + "/"); }
 };
 
 struct ChooseResult {

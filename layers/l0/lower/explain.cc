@@ -40,32 +40,30 @@ std::string KernelId(const ValueTable& table, const Candidate& kernel) {
   return text;
 }
 
-Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const Step& step,
+Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view,
                      const ValueTable& table, const CandidateSet& candidates,
                      const std::vector<DotForm>& forms, DefinitionAt definition_at,
-                     std::string prefix)
+                     const ChooseOptions& options)
     : graph_(graph),
       view_(view),
       table_(table),
       candidates_(candidates),
       forms_(forms),
       definition_at_(std::move(definition_at)),
-      prefix_(std::move(prefix)) {
+      options_(options) {
   names_.resize(view.class_count());
-  times_.resize(view.class_count(), 1);
-  auto name = [&](egraph::Value value, std::string text, ValueId of) {
+  auto name = [&](egraph::Value value, const std::string& text) {
     const ClassRef c = view.ClassOf(value);
     if (!c.valid()) return;
-    names_[c.index] = prefix_ + "/" + text;
-    times_[c.index] = TimesOf(step, table.values[of]);
-    by_name_.emplace(names_[c.index], c);
+    names_[c.index] = prefix() + "/" + text;
+    if (!options_.forced.empty()) by_name_.emplace(options_.Spelled(names_[c.index]), c);
   };
   graph.ForEachRow(graph.FindFunction("InMem"), [&](const egraph::Row& row) {
     const ValueId v = static_cast<ValueId>(graph.AsI64(row.arg(0)));
     const int64_t q = graph.AsI64(row.arg(1));
     const bool last = q + 1 >= static_cast<int64_t>(candidates.storers[v].size());
     name(graph.Find(row.output()),
-         table.values[v].name + ".memory" + (last ? "" : "@" + std::to_string(q)), v);
+         table.values[v].name + ".memory" + (last ? "" : "@" + std::to_string(q)));
   });
   std::vector<std::pair<uint32_t, uint32_t>> owner;
   for (uint32_t k = 0; k < candidates.kernels.size(); ++k) {
@@ -77,12 +75,12 @@ Explainer::Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view
     const Candidate& kernel = candidates.kernels[k];
     std::string text = KernelId(table, kernel) + "." + table.values[v].name;
     if (c != 0) text += "@" + table.values[kernel.contexts[c].reduction].name;
-    name(graph.Find(row.output()), text, kernel.roots.front());
+    name(graph.Find(row.output()), text);
   });
   graph.ForEachRow(graph.FindFunction("Updated"), [&](const egraph::Row& row) {
     const UpdateGroup& group = candidates.groups[static_cast<size_t>(graph.AsI64(row.arg(0)))];
     const ValueId v = group.members.front().new_value;
-    name(graph.Find(row.output()), table.values[v].name + ".update", v);
+    name(graph.Find(row.output()), table.values[v].name + ".update");
   });
 }
 
@@ -128,6 +126,10 @@ std::string Explainer::By(int64_t number) const {
   return " by " + graph_.rule(rule).name;
 }
 
+bool Explainer::Knows(const std::string& id) const {
+  return by_name_.contains(id) || id.ends_with(".schedule");
+}
+
 std::optional<std::pair<ClassRef, ENodeRef>> Explainer::Force(const std::string& id,
                                                               const std::string& label,
                                                               std::string& reason) const {
@@ -145,7 +147,7 @@ std::optional<std::pair<ClassRef, ENodeRef>> Explainer::Force(const std::string&
   std::string known;
   for (uint32_t i = 0; i < view_.NodeCountOf(it->second); ++i) {
     const ENodeRef n{first.index + i};
-    const std::string text = Label(n);
+    const std::string text = options_.Spelled(Label(n));
     if (text == label) return std::make_pair(it->second, n);
     known += (known.empty() ? "'" : ", '") + text + "'";
   }
@@ -190,7 +192,7 @@ void Explainer::ExplainForm(const ValueForm& form, std::string chosen,
                             const std::vector<std::pair<std::string, egraph::Extraction>>& others,
                             search::Explanation& explanation) const {
   search::Decision decision;
-  decision.id = prefix_ + "/" + form.name;
+  decision.id = prefix() + "/" + form.name;
   decision.chosen = std::move(chosen);
   decision.cost = Costs(best.cost);
   decision.forced = forced;
@@ -227,11 +229,6 @@ void Explainer::Explain(ChoiceSearch& search, const egraph::Extraction& best,
       if (id == egraph::kInitial || id == egraph::kCongruence) continue;
       const egraph::Rule& rule = graph_.rule(id);
       decision.rules.push_back({rule.name, rule.file, static_cast<int>(rule.line)});
-    }
-    if (times_[c.index] > 1) {
-      decision.pruned.push_back({"the same choice in other copies of the block",
-                                 "--force holds for all of them",
-                                 static_cast<uint64_t>(times_[c.index]) - 1});
     }
     if (losers) {
       const ENodeRef first = view_.FirstNode(c);

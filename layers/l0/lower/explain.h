@@ -35,9 +35,12 @@ std::string KernelId(const ValueTable& table, const Candidate& kernel);
 
 class Explainer {
  public:
-  Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const Step& step,
-            const ValueTable& table, const CandidateSet& candidates,
-            const std::vector<DotForm>& forms, DefinitionAt definition_at, std::string prefix);
+  Explainer(const egraph::EGraph& graph, const egraph::EGraphView& view, const ValueTable& table,
+            const CandidateSet& candidates, const std::vector<DotForm>& forms,
+            DefinitionAt definition_at, const ChooseOptions& options);
+
+  // Whether an id is that of a choice here, or of a schedule, which is settled later.
+  bool Knows(const std::string& id) const;
 
   // What an id and a label force. Nothing with an empty `reason`: the id is not of this graph.
   std::optional<std::pair<egraph::ClassRef, egraph::ENodeRef>> Force(const std::string& id,
@@ -58,12 +61,12 @@ class Explainer {
 
   std::string ClassName(egraph::ClassRef c) const;
   std::string Label(egraph::ENodeRef n) const;
-  const std::string& prefix() const { return prefix_; }
+  const std::string& prefix() const { return options_.prefix; }
+  search::CostVector Costs(const egraph::CostVector& cost) const;
 
  private:
   // " by RULE" of a definition that a rule gave; "" for the program's own.
   std::string By(int64_t definition) const;
-  search::CostVector Costs(const egraph::CostVector& cost) const;
   // What another plan would have cost, beside the decision's own.
   search::Loser LoserOf(std::string label, const egraph::Extraction& other,
                         const search::Decision& decision) const;
@@ -74,10 +77,9 @@ class Explainer {
   const CandidateSet& candidates_;
   const std::vector<DotForm>& forms_;
   DefinitionAt definition_at_;
-  std::string prefix_;
+  const ChooseOptions& options_;
   std::vector<std::string> names_;  // by class: its id, "" where there is no choice to name
-  std::vector<double> times_;       // by class: how many places of the step it is the choice of
-  std::map<std::string, egraph::ClassRef> by_name_;
+  std::map<std::string, egraph::ClassRef> by_name_;  // as it is forced
 };
 
 }  // namespace l3c::l0::lower

@@ -13,6 +13,16 @@ namespace l3c::l0::lower {
 using tensor::DType;
 using tensor::Op;
 
+std::string Identifier(const std::string& name) {
+  std::string id;
+  for (char c : name) {
+    const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    id += word ? c : '_';
+  }
+  if (id.empty() || (id[0] >= '0' && id[0] <= '9')) id = "v" + id;
+  return id;
+}
+
 namespace {
 
 UOp UopOf(Op op) {
@@ -50,16 +60,6 @@ UOp UopOf(Op op) {
     default:
       return UOp::kCustom;  // bf16_pair; other ops have their own case
   }
-}
-
-std::string Identifier(const std::string& name) {
-  std::string id;
-  for (char c : name) {
-    const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    id += word ? c : '_';
-  }
-  if (id.empty() || (id[0] >= '0' && id[0] <= '9')) id = "v" + id;
-  return id;
 }
 
 class Builder {

@@ -24,6 +24,9 @@ struct BuiltKernel {
   int32_t own = -1;               // index into Step::own: the user's kernel, as it is
 };
 
+// A name of anything as that of a kernel or a parameter.
+std::string Identifier(const std::string& name);
+
 // The name is not unique yet.
 BuiltKernel BuildKernel(const Step& step, const ValueTable& table, const CandidateSet& candidates,
                         const Selection& selection, const ChosenKernel& chosen);

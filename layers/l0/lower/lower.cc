@@ -7,9 +7,9 @@
 
 #include "layers/l0/lower/arena.h"
 #include "layers/l0/lower/assemble.h"
-#include "layers/l0/lower/block_plan.h"
 #include "layers/l0/lower/memory_bound.h"
 #include "layers/l0/lower/own_kernel_make.h"
+#include "layers/l0/lower/parts_plan.h"
 #include "layers/l0/lower/step.h"
 #include "layers/l0/lower/step_cache.h"
 #include "layers/l0/lower/step_plan.h"
@@ -57,7 +57,9 @@ std::optional<PlannedStep> PlanOrReuse(const Step& step, const KernelCostModel& 
   }
   std::optional<PlannedStep> planned;
   std::string alone;
-  if (choose.added.empty()) planned = PlanByBlocks(step, costs, options.rules, choose, &alone);
+  if (choose.added.empty()) {
+    planned = PlanByParts(step, costs, options.rules, choose, options.cache, &alone);
+  }
   if (!planned) {
     planned.emplace();
     // Rules of the user's are traced over all steps together.

@@ -56,7 +56,7 @@ class BlockFinder {
     if (strands_.empty()) return std::nullopt;
     PlaceStrands();
     if (!ChooseWindow()) return std::nullopt;
-    return Outline();
+    return Result();
   }
 
  private:
@@ -425,86 +425,17 @@ class BlockFinder {
     return true;
   }
 
-  bool IsLeftOut(NodeId id) const { return block_[id] > low_ + 1 && block_[id] < high_ - 1; }
-
-  int32_t BlockInOutline(NodeId id) const {
-    if (block_[id] == low_) return RepeatedBlocks::kFirst;
-    if (block_[id] == low_ + 1) return RepeatedBlocks::kMiddle;
-    if (block_[id] == high_ - 1) return RepeatedBlocks::kLast;
-    return -1;
-  }
-
-  std::optional<RepeatedBlocks> Outline() {
+  RepeatedBlocks Result() {
     RepeatedBlocks blocks;
     blocks.left_out = high_ - low_ - 3;
+    for (const int64_t block : block_) {
+      blocks.copy.push_back(block == kOutside ? RepeatedBlocks::kNoCopy : block - low_ - 1);
+      if (block > low_ + 1 && block < high_ - 1) ++blocks.left_out_nodes;
+    }
     blocks.later = later_;
     blocks.earlier = earlier_;
     blocks.later_state = later_state_;
     for (const auto& [state, next] : later_state_) blocks.earlier_state[next] = state;
-    blocks.step.name = step_.name;
-    blocks.step.sampling = step_.sampling;
-    blocks.step.blocks.middle_times = 1 + blocks.left_out;
-    blocks.outline.assign(nodes_.size(), kNone);
-    for (NodeId id = 0; id < nodes_.size(); ++id) {
-      if (IsLeftOut(id)) {
-        ++blocks.left_out_nodes;
-        continue;
-      }
-      const Node& node = nodes_[id];
-      std::vector<NodeId> inputs;
-      for (NodeId a : node.inputs) {
-        // From behind what is left out to before it, and the other way.
-        const bool behind = block_[id] == high_ - 1 && block_[a] != kOutside;
-        const bool before = (block_[id] == low_ || block_[id] == low_ + 1) && block_[a] != kOutside;
-        if (behind && block_[a] < high_ - 1) a = blocks.Shift(a, -blocks.left_out);
-        if (before && block_[a] > low_ + 1) a = blocks.Shift(a, blocks.left_out);
-        if (a == kNone || blocks.outline[a] == kNone) return std::nullopt;
-        inputs.push_back(blocks.outline[a]);
-      }
-      tensor::Graph& graph = blocks.step.graph;
-      const NodeId made =
-          node.op == Op::kInput
-              ? graph.AddInput(node.name, node.dtype, node.shape, node.span)
-              : graph.Add(node.op, std::move(inputs), node.attr, node.name, node.span);
-      blocks.outline[id] = made;
-      if (id < step_.memory.size()) blocks.step.memory.push_back(step_.memory[id]);
-      blocks.origin.push_back(id);
-      blocks.step.blocks.of_node.push_back(BlockInOutline(id));
-    }
-    for (const NodeId id : blocks.origin) {
-      const int32_t block = BlockInOutline(id);
-      const auto neighbour = [&](int64_t copies) -> std::optional<NodeId> {
-        const NodeId other = block < 0 ? kNone : blocks.Shift(id, copies);
-        if (other == kNone || blocks.outline[other] == kNone) return std::nullopt;
-        return blocks.outline[other];
-      };
-      const bool middle = block == RepeatedBlocks::kMiddle;
-      const bool last = block == RepeatedBlocks::kLast;
-      blocks.step.blocks.later.push_back(neighbour(middle ? 1 + blocks.left_out : 1));
-      blocks.step.blocks.earlier.push_back(neighbour(last ? -1 - blocks.left_out : -1));
-    }
-    for (size_t i = 0; i < step_.inputs.size(); ++i) {
-      StepInput input = step_.inputs[i];
-      if (blocks.outline[input.node] == kNone) continue;
-      const int32_t block = BlockInOutline(input.node);
-      if (input.kind == StepInput::Kind::kState && block >= 0) {
-        blocks.block_of_state[input.state] = block;
-      }
-      input.node = blocks.outline[input.node];
-      blocks.step.inputs.push_back(std::move(input));
-      blocks.inputs.push_back(i);
-    }
-    for (size_t o = 0; o < step_.outputs.size(); ++o) {
-      StepOutput output = step_.outputs[o];
-      if (blocks.outline[output.node] == kNone) continue;
-      const int32_t block = BlockInOutline(output.node);
-      if (output.kind == StepOutput::Kind::kState && block >= 0) {
-        blocks.block_of_state.try_emplace(output.state, block);
-      }
-      output.node = blocks.outline[output.node];
-      blocks.step.outputs.push_back(std::move(output));
-      blocks.outputs.push_back(o);
-    }
     return blocks;
   }
 

@@ -7,12 +7,11 @@
 // a copy. What the first and the last copy read instead of a neighbour's is a copy too, as far as
 // it goes.
 //
-// The step that is searched in their place has one of the copies between the parts before and
-// after, so that it is searched beside what it is beside. What is chosen for it holds for all
-// copies, and its costs count as often (Step::blocks).
+// One of them is searched for all, between what is before and behind (step_parts.h).
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -22,25 +21,20 @@
 namespace l3c::l0::lower {
 
 struct RepeatedBlocks {
-  static constexpr int32_t kFirst = 0;   // what is there of the copy before the first
-  static constexpr int32_t kMiddle = 1;  // the first
-  static constexpr int32_t kLast = 2;    // what is there of the copy after the last
   static constexpr tensor::NodeId kNone = ~tensor::NodeId{0};
+  static constexpr int64_t kNoCopy = std::numeric_limits<int64_t>::min();
 
-  Step step;             // `blocks` says which node belongs to which of the three
-  int64_t left_out = 0;  // copies that the middle one speaks for besides itself; 1 or more
+  int64_t left_out = 0;  // copies that the first speaks for besides itself; 1 or more
   uint64_t left_out_nodes = 0;
 
-  std::vector<tensor::NodeId> origin;   // by node of `step`: the node of the whole step
-  std::vector<tensor::NodeId> outline;  // the other way; kNone where it is left out
-  // By node of the whole step: the same one copy later and one copy earlier, or kNone.
+  // By node of the step: its copy, where those from 0 to left_out are the equal ones and others
+  // are there in part; kNoCopy outside of all.
+  std::vector<int64_t> copy;
+  // By node of the step: the same one copy later and one copy earlier, or kNone.
   std::vector<tensor::NodeId> later;
   std::vector<tensor::NodeId> earlier;
   std::map<uint32_t, uint32_t> later_state;  // by state
   std::map<uint32_t, uint32_t> earlier_state;
-  std::map<uint32_t, int32_t> block_of_state;  // of states of `step` that belong to a copy
-  std::vector<size_t> inputs;                  // by input of `step`: that of the whole step
-  std::vector<size_t> outputs;
 
   // The node `copies` copies later, earlier where negative; kNone where there is no such copy.
   tensor::NodeId Shift(tensor::NodeId node, int64_t copies) const;

@@ -29,10 +29,13 @@ struct StateRef {
 std::vector<StateRef> AllState(const l1::Program& program);
 
 struct StepInput {
-  enum class Kind : uint8_t { kField, kMask, kState } kind = Kind::kField;
+  enum class Kind : uint8_t { kField, kMask, kState, kHandedOver } kind = Kind::kField;
   tensor::NodeId node = 0;
   std::string field;   // kField: of the sampled data
   uint32_t state = 0;  // kState: index into AllState
+  // kHandedOver, by another part of the step (step_parts.h): when, among all that this part takes
+  // and gives. Who makes what is given earlier cannot wait for it.
+  int32_t order = -1;
 };
 
 struct StepOutput {
@@ -40,21 +43,15 @@ struct StepOutput {
   tensor::NodeId node = 0;
   uint32_t state = 0;  // kState
   std::string name;    // kReport
-};
-
-// Which nodes of a step belong to the copies of a block of which it has three only, the first (0),
-// one that speaks for all in the middle (1) and the last (2); see repeated_blocks.h.
-struct StepBlocks {
-  std::vector<int32_t> of_node;  // −1: none; empty where there are no such blocks
-  // By node: the same place of the next and of the last of the three, where there is one.
-  std::vector<std::optional<tensor::NodeId>> later;
-  std::vector<std::optional<tensor::NodeId>> earlier;
-  int64_t middle_times = 1;  // how often the middle one counts
+  // ≥ 0: what other parts of the step take, in this order among what this one takes and gives; it
+  // is a kReport without a name.
+  int32_t order = -1;
 };
 
 struct Step {
-  std::string name;     // of the pipeline
-  tensor::Graph graph;  // primitives only
+  std::string name;        // of the pipeline
+  std::string made = "v";  // what names of values begin with that only rules have made
+  tensor::Graph graph;     // primitives only
   // By node of the graph: the memory, a node of the system, that L1 has its value in. What makes a
   // value leaves it in the memory that it works in; a copy of L1 between memories stores nothing.
   std::vector<uint32_t> memory;
@@ -62,7 +59,6 @@ struct Step {
   std::vector<StepOutput> outputs;
   std::vector<OwnKernel> own;  // their nodes are inputs of the graph that are not in `inputs`
   l1::Sampling sampling;       // of the stage that feeds it
-  StepBlocks blocks;
 };
 
 // `reports`: outputs of the pipeline's graphs that metrics read, as (graph, output).

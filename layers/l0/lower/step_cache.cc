@@ -71,11 +71,11 @@ void Fields(Archive& archive, ChosenCopy& c) {
 }
 template <class Archive>
 void Fields(Archive& archive, StepInput& i) {
-  archive(i.kind, i.node, i.field, i.state);
+  archive(i.kind, i.node, i.field, i.state, i.order);
 }
 template <class Archive>
 void Fields(Archive& archive, StepOutput& o) {
-  archive(o.kind, o.node, o.state, o.name);
+  archive(o.kind, o.node, o.state, o.name, o.order);
 }
 // Whoever adds a member writes it here as well.
 static_assert(sizeof(Storage) == 12 && sizeof(Binding) == 16 && sizeof(ChosenCopy) == 16);
@@ -83,7 +83,7 @@ static_assert(sizeof(Launch) == sizeof(Kernel) + sizeof(std::vector<Binding>) +
                                     sizeof(std::string) + sizeof(double) +
                                     8);  // `own`: steps that have any are not kept
 // The packing is forced, if at all, when the plan is there.
-static_assert(sizeof(StepPlan) == 3 * sizeof(std::vector<int>) + 2 * sizeof(double));
+static_assert(sizeof(StepPlan) == 4 * sizeof(std::vector<int>) + 2 * sizeof(double));
 
 namespace {
 
@@ -103,7 +103,7 @@ std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSo
   const std::string figures = costs.figures();
   if (figures.empty() || !options.added.empty() || !step.own.empty()) return "";
   support::BinaryWriter key;
-  key(step.name, step.inputs, step.outputs, step.memory, step.graph.size());
+  key(step.name, step.made, step.inputs, step.outputs, step.memory, step.graph.size());
   for (const tensor::Node& node : step.graph.nodes()) {
     key(tensor::Definition(node.op).name, node.inputs, node.attr, node.dtype, node.shape,
         node.name);
@@ -114,15 +114,15 @@ std::string StepKey(const Step& step, const KernelCostModel& costs, const RuleSo
       options.budget.candidates, options.budget.top, options.prefix, options.explain,
       options.numerics, options.seconds_per_byte);
   for (const auto& [id, label] : options.forced) {
-    if (id.starts_with(options.prefix + "/")) key(id, label);
+    if (options.Concerns(id)) key(id, label);
   }
   return key.Take();
 }
 
 std::string WritePlannedStep(const PlannedStep& planned) {
   support::BinaryWriter out;
-  out(planned.explanation, planned.plan.seconds, planned.plan.copies, planned.plan.reports,
-      planned.plan.launches.size());
+  out(planned.explanation, planned.plan.seconds, planned.plan.cost, planned.plan.copies,
+      planned.plan.reports, planned.plan.launches.size());
   for (const Launch& launch : planned.plan.launches) {
     out(PrintKernel(launch.kernel), launch.bindings, launch.id, launch.seconds);
   }
@@ -137,8 +137,8 @@ std::optional<PlannedStep> ReadPlannedStep(std::string_view bytes) {
   support::BinaryReader in(bytes);
   PlannedStep planned;
   size_t launches = 0, values = 0;
-  in(planned.explanation, planned.plan.seconds, planned.plan.copies, planned.plan.reports,
-     launches);
+  in(planned.explanation, planned.plan.seconds, planned.plan.cost, planned.plan.copies,
+     planned.plan.reports, launches);
   for (size_t i = 0; i < launches && in.ok(); ++i) {
     std::string text;
     Launch launch;

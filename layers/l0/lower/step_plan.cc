@@ -38,7 +38,6 @@ class StepPlanner {
     for (size_t i : order) {
       Launch launch;
       launch.bindings = built_[i].bindings;
-      launch.candidate = chosen_.selection.kernels[i].candidate;
       launch.id = KernelId(chosen_.table,
                            chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate]);
       if (!ScheduleKernel(i, launch)) return plan;
@@ -47,14 +46,11 @@ class StepPlanner {
     plan.copies = chosen_.selection.copies;
     plan.reports = chosen_.selection.reports;
     plan.seconds = chosen_.selection.seconds + forced_seconds_;
+    plan.cost = chosen_.selection.cost;
     return plan;
   }
 
  private:
-  ValueId RootOf(size_t i) const {
-    return chosen_.candidates.kernels[chosen_.selection.kernels[i].candidate].roots.front();
-  }
-
   bool ScheduleKernel(size_t i, Launch& launch) {
     const BuiltKernel& built = built_[i];
     if (built.own >= 0) {
@@ -73,10 +69,9 @@ class StepPlanner {
       if (!built.form.empty() && schedules[s].name == built.form) best = s;
     }
     const size_t own = best;
-    const double times = TimesOf(step_, chosen_.table.values[RootOf(i)]);
     search::Decision decision;
     decision.id = options_.prefix + "/" + launch.id + ".schedule";
-    auto forced = options_.forced.find(decision.id);
+    auto forced = options_.forced.find(options_.Spelled(decision.id));
     if (forced != options_.forced.end()) {
       bool known = false;
       for (size_t s = 0; s < schedules.size(); ++s) {
@@ -90,14 +85,14 @@ class StepPlanner {
         return false;
       }
       decision.forced = true;
-      forced_seconds_ += times * (seconds[best] - seconds[own]);
+      forced_seconds_ += seconds[best] - seconds[own];
     }
     if (schedules.size() > 1) {
       const std::string_view evidence = costs_.evidence();
       // Of the step, everything else as chosen.
-      const double whole = chosen_.selection.seconds - times * seconds[own];
+      const double whole = chosen_.selection.seconds - seconds[own];
       decision.chosen = schedules[best].name;
-      decision.cost = TimeOf(whole + times * seconds[best], evidence);
+      decision.cost = TimeOf(whole + seconds[best], evidence);
       std::vector<size_t> order;
       for (size_t s = 0; s < schedules.size(); ++s) {
         if (s != best) order.push_back(s);
@@ -107,7 +102,7 @@ class StepPlanner {
       for (size_t s : order) {
         search::Loser loser;
         loser.label = schedules[s].name;
-        loser.cost = TimeOf(whole + times * seconds[s], evidence);
+        loser.cost = TimeOf(whole + seconds[s], evidence);
         loser.difference = search::Difference(loser.cost, decision.cost);
         loser.decided_by = "time";
         decision.losers.push_back(std::move(loser));

@@ -17,7 +17,6 @@ struct Launch {
   std::string id;                 // as in decision ids
   double seconds = 0;             // by the cost model
   int32_t own = -1;               // index into Step::own
-  uint32_t candidate = 0;         // of the choice that the plan was made from
 };
 
 struct StepPlan {
@@ -25,6 +24,7 @@ struct StepPlan {
   std::vector<ChosenCopy> copies;    // after all launches
   std::vector<Storage> reports;      // parallel to the step's outputs
   double seconds = 0;                // of the step, by the cost model
+  search::CostVector cost;           // the same as chosen, and what it is made of
   std::optional<PackOrder> packing;  // of its arena, where it is forced
 };
 

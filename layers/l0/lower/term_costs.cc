@@ -53,12 +53,11 @@ Evidence EvidenceOf(std::string_view name) {
 
 }  // namespace
 
-TermCosts::TermCosts(const egraph::EGraph& graph, const Step& step, const ValueTable& table,
+TermCosts::TermCosts(const egraph::EGraph& graph, const ValueTable& table,
                      const CandidateSet& candidates, const std::vector<DotForm>& forms,
                      const KernelCostModel& costs, DefinitionAt definition_at,
                      std::set<int64_t> excluded)
-    : step_(step),
-      table_(table),
+    : table_(table),
       candidates_(candidates),
       forms_(forms),
       costs_(costs),
@@ -75,48 +74,6 @@ TermCosts::TermCosts(const egraph::EGraph& graph, const Step& step, const ValueT
 CostVector TermCosts::NodeCost(const EGraphView& view, ENodeRef node) const {
   const egraph::FunctionId f = view.NodeFunction(node);
   const size_t term = std::find(functions_.begin(), functions_.end(), f) - functions_.begin();
-  if (step_.blocks.of_node.empty()) return CostOnce(view, node, term);
-  const auto arg = [&](size_t i) { return view.graph().AsI64(view.NodeArgs(node)[i]); };
-  CostVector cost = CostOnce(view, node, term);
-  double times = 1;
-  switch (term) {
-    case kLoadTerm:
-    case kLoadRowTerm:
-    case kAddUpTerm:
-    case kHoistTerm:
-    case kLeafTerm:
-    case kUnaryTerm:
-    case kBinaryTerm:
-    case kTernaryTerm:
-    case kViewTerm:
-    case kFoldTerm:
-    case kDotTerm:
-    case kRowTerm:
-    case kScatterTerm:
-      times = Times(owner_[static_cast<size_t>(arg(1))].first);
-      break;
-    case kFetchTerm:
-    case kStoreTerm:
-    case kBesideTerm:
-    case kWriteTerm:
-      times = Times(arg(1));
-      break;
-    case kRunTerm:
-      times = Times(arg(0));
-      break;
-    case kCopyTerm:
-      times = TimesOf(step_, table_.values[static_cast<size_t>(arg(0))]);
-      break;
-    default:
-      break;
-  }
-  if (times != 1) {
-    for (double& value : cost.value) value *= times;
-  }
-  return cost;
-}
-
-CostVector TermCosts::CostOnce(const EGraphView& view, ENodeRef node, size_t term) const {
   const egraph::EGraph& graph = view.graph();
   const auto arg = [&](size_t i) { return graph.AsI64(view.NodeArgs(node)[i]); };
   CostVector cost;

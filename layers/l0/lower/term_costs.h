@@ -22,11 +22,9 @@ class TermCosts : public egraph::CostModel {
   enum Component : size_t { kTime, kLaunches, kBytes, kFlops, kKept };
 
   // `excluded`: definitions that nothing may be computed by.
-  // `step`: what kernels of the middle of its blocks cost counts as often as it is there.
-  TermCosts(const egraph::EGraph& graph, const Step& step, const ValueTable& table,
-            const CandidateSet& candidates, const std::vector<DotForm>& forms,
-            const KernelCostModel& costs, DefinitionAt definition_at,
-            std::set<int64_t> excluded = {});
+  TermCosts(const egraph::EGraph& graph, const ValueTable& table, const CandidateSet& candidates,
+            const std::vector<DotForm>& forms, const KernelCostModel& costs,
+            DefinitionAt definition_at, std::set<int64_t> excluded = {});
 
   // `seconds_per_byte`: what a byte counts for that a value is kept in.
   static egraph::Objective Time(double seconds_per_byte) {
@@ -39,12 +37,6 @@ class TermCosts : public egraph::CostModel {
   egraph::CostVector NodeCost(const egraph::EGraphView& view, egraph::ENodeRef node) const override;
 
  private:
-  egraph::CostVector CostOnce(const egraph::EGraphView& view, egraph::ENodeRef node,
-                              size_t term) const;
-  // How often what kernel k costs is paid.
-  double Times(int64_t k) const {
-    return TimesOf(step_, table_.values[candidates_.kernels[static_cast<size_t>(k)].roots.front()]);
-  }
   // How much of a context's work runs side by side.
   struct Width {
     double lanes = 1;
@@ -63,7 +55,6 @@ class TermCosts : public egraph::CostModel {
   egraph::CostVector Stored(int64_t v, int64_t k) const;
 
   std::vector<egraph::FunctionId> functions_;
-  const Step& step_;
   const ValueTable& table_;
   const CandidateSet& candidates_;
   const std::vector<DotForm>& forms_;

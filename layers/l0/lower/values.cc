@@ -23,10 +23,6 @@ bool IsContraction(Op op) {
   return tensor::Definition(op).op_class == tensor::OpClass::kContraction;
 }
 
-double TimesOf(const Step& step, const Value& value) {
-  return value.block == 1 ? static_cast<double>(step.blocks.middle_times) : 1;
-}
-
 namespace {
 
 // Adds what a later run of the same rules has done.
@@ -101,37 +97,10 @@ class Decoder {
       const auto it = number_.find(graph_.Find(c).bits);
       table_.of_node.push_back(it == number_.end() ? -1 : it->second);
     }
-    if (!step_.blocks.of_node.empty()) FindBlocks();
     return std::move(table_);
   }
 
  private:
-  // The first block that has it; none where something outside of the blocks has it too, or where it
-  // is the same for two of them, as a correction of all updates by the number of the step.
-  // What rules have made belongs to the last block that it is made of.
-  void FindBlocks() {
-    std::vector<int32_t> in(table_.values.size(), 0);  // a bit a block; −1: outside
-    for (NodeId id = 0; id < step_.graph.size(); ++id) {
-      const ValueId v = table_.of_node[id];
-      if (v < 0 || in[v] < 0) continue;
-      const int32_t block = step_.blocks.of_node[id];
-      const std::optional<NodeId>& later = step_.blocks.later[id];
-      const bool same = later && table_.of_node[*later] == v;
-      in[v] = block < 0 || same ? -1 : in[v] | (1 << block);
-    }
-    for (ValueId v = 0; v < static_cast<ValueId>(table_.values.size()); ++v) {
-      Value& value = table_.values[v];
-      if (in[v] == 0) {
-        for (ValueId input : value.definitions.front().inputs) {
-          value.block = std::max(value.block, table_.values[input].block);
-        }
-      } else if (in[v] > 0) {
-        while (((in[v] >> (value.block + 1)) & 1) == 0) ++value.block;
-        ++value.block;
-      }
-    }
-  }
-
   void Collect() {
     for (const TermForm& form : TermForms()) {
       graph_.ForEachRow(graph_.FindFunction(form.name), [&](const egraph::Row& row) {
@@ -271,7 +240,7 @@ class Decoder {
       } else if (!step_.memory.empty()) {
         value.memory = step_.memory.back();
       }
-      value.name = "v" + std::to_string(table_.values.size());
+      value.name = step_.made + std::to_string(table_.values.size());
     }
     number_[c] = static_cast<ValueId>(table_.values.size());
     table_.values.push_back(std::move(value));

@@ -38,7 +38,6 @@ struct Value {
   uint32_t memory = 0;     // the node of the system that it lies in (Step::memory)
   int32_t input = -1;      // index into Step::inputs
   int32_t own = -1;        // index into Step::own: made of its operands by a kernel of the user's
-  int32_t block = -1;      // of StepBlocks that computes it
   egraph::Value class_id;  // of the sort Val
 };
 
@@ -48,9 +47,6 @@ struct ValueTable {
   std::vector<ValueId> inputs;   // parallel to Step::inputs; -1: nothing reads it
   std::vector<ValueId> of_node;  // by node of the step's graph; -1: nothing needs it
 };
-
-// How often what a kernel for this value costs is paid in a step.
-double TimesOf(const Step& step, const Value& value);
 
 int64_t Bytes(const Value& value);
 bool IsView(tensor::Op op);
