@@ -24,35 +24,34 @@ int64_t RoundUp(int64_t x, int64_t alignment) {
 
 // Fills in the offsets; bytes of the pool.
 int64_t Place(const std::vector<size_t>& order, std::vector<Slot>& slots, int64_t alignment) {
+  struct Placed {
+    int64_t begin, end;  // offsets
+    int64_t first_use, last_use;
+  };
   int64_t pool = 0;
-  std::vector<size_t> placed;
-  std::vector<std::pair<int64_t, int64_t>> taken;
+  std::vector<Placed> placed;  // by offset
+  placed.reserve(order.size());
   for (size_t i : order) {
-    taken.clear();
-    for (size_t other : placed) {
-      if (slots[other].last_use < slots[i].first_use ||
-          slots[i].last_use < slots[other].first_use) {
-        continue;
-      }
-      taken.emplace_back(slots[other].offset,
-                         slots[other].offset + RoundUp(slots[other].size, alignment));
-    }
-    std::sort(taken.begin(), taken.end());
-    const int64_t size = RoundUp(slots[i].size, alignment);
+    Slot& slot = slots[i];
+    const int64_t size = RoundUp(slot.size, alignment);
     int64_t best = -1;
     int64_t best_gap = INT64_MAX;
     int64_t end = 0;
-    for (const auto& [begin, stop] : taken) {
-      const int64_t gap = begin - end;
+    for (const Placed& other : placed) {
+      if (other.last_use < slot.first_use || slot.last_use < other.first_use) continue;
+      const int64_t gap = other.begin - end;
       if (gap >= size && gap < best_gap) {
         best = end;
         best_gap = gap;
       }
-      end = std::max(end, stop);
+      end = std::max(end, other.end);
     }
-    slots[i].offset = best >= 0 ? best : end;
-    pool = std::max(pool, slots[i].offset + slots[i].size);
-    placed.push_back(i);
+    slot.offset = best >= 0 ? best : end;
+    pool = std::max(pool, slot.offset + slot.size);
+    const auto at =
+        std::upper_bound(placed.begin(), placed.end(), slot.offset,
+                         [](int64_t offset, const Placed& other) { return offset < other.begin; });
+    placed.insert(at, {slot.offset, slot.offset + size, slot.first_use, slot.last_use});
   }
   return pool;
 }
