@@ -75,18 +75,19 @@ struct Workload {
 
 std::string S(int64_t x) { return std::to_string(x); }
 
-// y[i, j] = Σ_k a·b; strides of a in (i, k) and of b in (k, j).
+// y[i, j] = Σ_k a·b; strides of a in (i, k) and of b in (k, j). `pairs`: k of them.
 std::string Matmul(const std::string& name, int64_t m, int64_t k, int64_t n, int64_t ai, int64_t ak,
-                   int64_t bk, int64_t bj) {
+                   int64_t bk, int64_t bj, bool pairs = false) {
   const auto term = [](int64_t c, const char* axis) {
     return (c == 1 ? std::string() : S(c) + "*") + axis;
   };
-  return "kernel " + name + "(a: in f32 [" + S(m * k) + "], b: in f32 [" + S(k * n) +
-         "], y: out f32 [" + S(m * n) + "]) {\n  axis i : loop " + S(m) + "\n  axis j : loop " +
-         S(n) + "\n  axis k : reduce " + S(k) + "\n  %0 = load a[" + term(ai, "i") + " + " +
-         term(ak, "k") + "]\n  %1 = load b[" + term(bk, "k") + " + " + term(bj, "j") +
-         "]\n  %2 = mul %0, %1\n  %3 = reduce_add %2 over k\n  store y[" + S(n) +
-         "*i + j], %3\n}\n";
+  const std::string factor = pairs ? "u32" : "f32";
+  return "kernel " + name + "(a: in " + factor + " [" + S(m * k) + "], b: in " + factor + " [" +
+         S(k * n) + "], y: out f32 [" + S(m * n) + "]) {\n  axis i : loop " + S(m) +
+         "\n  axis j : loop " + S(n) + "\n  axis k : reduce " + S(k) + "\n  %0 = load a[" +
+         term(ai, "i") + " + " + term(ak, "k") + "]\n  %1 = load b[" + term(bk, "k") + " + " +
+         term(bj, "j") + "]\n  %2 = " + (pairs ? "bf16_dot" : "mul") +
+         " %0, %1\n  %3 = reduce_add %2 over k\n  store y[" + S(n) + "*i + j], %3\n}\n";
 }
 
 constexpr const char* kLayerNorm = R"(
@@ -283,6 +284,9 @@ std::vector<Workload> Workloads() {
       {"dX 128x10x256", Matmul("dx3", 128, 10, 256, 10, 1, 1, 10)},
       {"forward 512x1024x1024", Matmul("forward4", 512, 1024, 1024, 1024, 1, 1024, 1)},
       {"forward 16x4096x4096", Matmul("forward5", 16, 4096, 4096, 4096, 1, 4096, 1)},
+      {"bf16 128x784x256", Matmul("bf16_1", 128, 392, 256, 392, 1, 256, 1, true)},
+      {"bf16 512x1024x1024", Matmul("bf16_2", 512, 512, 1024, 512, 1, 1024, 1, true)},
+      {"bf16 2048x384x1536", Matmul("bf16_3", 2048, 192, 1536, 192, 1, 1536, 1, true)},
       {"dW 784x128x256 and Adam", kUpdate},
       {"forward 128x784x256, bias, gelu", kLinearGelu},
       {"layer norm 128x256", kLayerNorm},
@@ -332,6 +336,13 @@ double TimeKernel(const l0::Kernel& kernel, llvm_backend::KernelFn run) {
   });
 }
 
+l0::ScheduleTarget TargetOf(const llvm_backend::Jit& jit, int workers) {
+  return {.vector_registers = jit.vector_registers(),
+          .lanes = 16,
+          .workers = workers,
+          .tiles = jit.has_tiles()};
+}
+
 // Vector loads and stores of the stack in the emitted code: registers that did not suffice.
 int CountSpills(const std::string& assembly) {
   int spills = 0;
@@ -354,8 +365,7 @@ std::optional<Best> FastestOf(llvm_backend::Jit& jit, const std::string& text, i
   static int number = 0;
   const l0::Kernel kernel = Parse(text);
   Best best;
-  for (const l0::Schedule& schedule : l0::CandidateSchedules(
-           kernel, {.vector_registers = jit.vector_registers(), .lanes = 16, .workers = workers})) {
+  for (const l0::Schedule& schedule : l0::CandidateSchedules(kernel, TargetOf(jit, workers))) {
     if (schedule.name == "plain" && best.seconds < 1e9) continue;  // a thousand times as long
     l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
     scheduled.name += "_" + std::to_string(number++);
@@ -396,13 +406,17 @@ int TimeMatmuls(llvm_backend::Jit& jit, int argc, char** argv) {
       return 2;
     }
     const auto nn = FastestOf(jit, Matmul("nn", m, k, n, k, 1, n, 1), workers);
-    const auto tn = FastestOf(jit, Matmul("tn", m, k, n, 1, m, n, 1), workers);
+    auto tn = FastestOf(jit, Matmul("tn", m, k, n, 1, m, n, 1), workers);
     auto nt = FastestOf(jit, Matmul("nt", m, k, n, k, 1, 1, k), workers);
-    const auto turned = FastestOf(jit, Turned(k, n), workers);
-    if (!nn || !tn || !nt || !turned) return 1;
-    if (nn->seconds + turned->seconds < nt->seconds) {
-      nt = Best{nn->seconds + turned->seconds, "turned, " + nn->schedule};
-    }
+    const auto turned_x = FastestOf(jit, Turned(m, k), workers);
+    const auto turned_w = FastestOf(jit, Turned(k, n), workers);
+    if (!nn || !tn || !nt || !turned_x || !turned_w) return 1;
+    const auto or_turned = [&](Best& own, const Best& turned) {
+      const double seconds = nn->seconds + turned.seconds;
+      if (seconds < own.seconds) own = {seconds, "turned, " + nn->schedule};
+    };
+    or_turned(*tn, *turned_x);
+    or_turned(*nt, *turned_w);
     const std::pair<const char*, const Best*> forms[] = {
         {"x*w", &*nn}, {"xT*w", &*tn}, {"x*wT", &*nt}};
     for (const auto& [form, best] : forms) {
@@ -432,11 +446,10 @@ int Main(int argc, char** argv) {
     if (std::string(workload.name).find(filter) == std::string::npos) continue;
     const l0::Kernel kernel = Parse(workload.text);
     const l0::KernelWork work = l0::CountWork(kernel);
-    const double flops = 2 * work.multiply_adds + work.simple_flops;
+    const double flops = 2 * work.multiply_adds + 4 * work.bf16_dots + work.simple_flops;
     std::printf("%s\n", workload.name);
     int number = 0;
-    for (const l0::Schedule& schedule : l0::CandidateSchedules(
-             kernel, {.vector_registers = (*jit)->vector_registers(), .lanes = 16})) {
+    for (const l0::Schedule& schedule : l0::CandidateSchedules(kernel, TargetOf(**jit, 2))) {
       l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
       scheduled.name += "_" + std::to_string(number++);
       const double begin = Seconds();

@@ -21,8 +21,17 @@ CpuMachine MeasuredMachine(CpuMachine machine, const Evidence& evidence) {
   // The clock stays the nominal one: cycles are a unit of time.
   const auto cycles = [&](const char* name) { return figure(name) * machine.clock; };
   machine.fma = 2 * machine.lanes * machine.clock / figure("fma_flops");
-  // Not measured by itself: as many of its instructions a second as multiply-adds.
-  machine.bf16_dot *= machine.fma / 0.5;
+  // Where they were not measured: as many instructions for each multiply-add as it has by default.
+  const double slower = machine.fma / 0.5;
+  const auto known = [&](const char* name, double otherwise) {
+    return evidence.figures.contains(name) ? cycles(name) : otherwise * slower;
+  };
+  machine.bf16_dot = known("bf16_dot_seconds", machine.bf16_dot);
+  if (machine.tile_product > 0) {
+    const double of_class = machine.tile_product;
+    machine.tile_product = known("tile_product_seconds", machine.tile_product);
+    machine.tile_load *= machine.tile_product / of_class;
+  }
   machine.simple = cycles("simple_seconds");
   machine.divide = cycles("divide_seconds");
   machine.square_root = cycles("square_root_seconds");
@@ -64,10 +73,16 @@ CalibratedCostModel::CalibratedCostModel(const CpuMachine& machine, const Eviden
   }
 }
 
-CalibratedCostModel::Ratio CalibratedCostModel::RatioOf(const l0::Kernel& kernel) const {
-  const std::optional<Likeness> like = ProbeLike(kernel);
-  return like ? RatioOf(*like) : Ratio{};
+namespace {
+
+// As it will be under the schedule.
+std::optional<Likeness> Like(const l0::Kernel& kernel, const l0::Schedule& schedule) {
+  std::optional<Likeness> like = ProbeLike(kernel);
+  if (like && IsProduct(like->probe) && !schedule.in_tiles.empty()) like->probe = Probe::kTiles;
+  return like;
 }
+
+}  // namespace
 
 CalibratedCostModel::Ratio CalibratedCostModel::RatioOf(const Likeness& like) const {
   const std::vector<Point>& points = points_[static_cast<size_t>(like.probe)];
@@ -104,13 +119,14 @@ CalibratedCostModel::Ratio CalibratedCostModel::RatioOf(const Likeness& like) co
 
 double CalibratedCostModel::KernelSeconds(const l0::Kernel& kernel,
                                           const l0::Schedule& schedule) const {
-  return CpuCostModel::KernelSeconds(kernel, schedule) * RatioOf(kernel).value;
+  const std::optional<Likeness> like = Like(kernel, schedule);
+  return CpuCostModel::KernelSeconds(kernel, schedule) * (like ? RatioOf(*like).value : 1);
 }
 
 double CalibratedCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule,
                                           const Traffic& traffic) const {
   const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
-  std::optional<Likeness> like = ProbeLike(kernel);
+  std::optional<Likeness> like = Like(kernel, schedule);
   if (like && IsProduct(like->probe)) {
     return std::max(KernelSeconds(kernel, schedule), TrafficSeconds(traffic, blocks));
   }
@@ -128,7 +144,11 @@ double CalibratedCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Sc
 }
 
 std::string_view CalibratedCostModel::KernelEvidence(const l0::Kernel& kernel) const {
-  return RatioOf(kernel).evidence;
+  std::optional<Likeness> like = ProbeLike(kernel);
+  if (!like) return Ratio{}.evidence;
+  const bool tiles = machine().tile_product > 0 && l0::CountWork(kernel).bf16_dots > 0;
+  if (tiles) like->probe = Probe::kTiles;
+  return RatioOf(*like).evidence;
 }
 
 std::string_view CalibratedCostModel::AccessEvidence(const l0::lower::AccessWork& work) const {

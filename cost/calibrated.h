@@ -50,7 +50,6 @@ class CalibratedCostModel : public CpuCostModel {
     double value = 1;
     std::string_view evidence = "interpolated";
   };
-  Ratio RatioOf(const l0::Kernel& kernel) const;
   Ratio RatioOf(const Likeness& like) const;
 
   std::string revision_;  // all that was measured, as text

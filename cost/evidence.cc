@@ -62,6 +62,7 @@ absl::StatusOr<Evidence> Read(const json& file, std::string_view fingerprint) {
   const json& figures = file.at("figures");
   for (const FigureLimits& limits : kFigures) {
     const std::string name(limits.name);
+    if (!figures.contains(name) && limits.optional) continue;
     if (!figures.contains(name)) return Refuse("figure '" + name + "' is missing");
     if (!ReadMeasurement(figures.at(name), limits.low, limits.high, evidence.figures[name])) {
       return Refuse("figure '" + name + "' is absurd: " + figures.at(name).dump());

@@ -48,14 +48,17 @@ struct FigureLimits {
   std::string_view unit;
   double low;
   double high;
+  bool optional = false;  // of what not every machine has
 };
 // Times of operations are those of one core for a full vector of f32, from the first cache level.
 inline constexpr FigureLimits kFigures[] = {
     {"fma_flops", "FLOP/s", 1e8, 1e14},    // of a core, a multiply-add counted as two
     {"simple_seconds", "s", 1e-12, 1e-6},  // add, mul, max, …
     {"divide_seconds", "s", 1e-12, 1e-6},  //
-    {"square_root_seconds", "s", 1e-12, 1e-6}, {"exp2_seconds", "s", 1e-12, 1e-5},
-    {"log2_seconds", "s", 1e-12, 1e-5},        {"sine_seconds", "s", 1e-12, 1e-5},
+    {"square_root_seconds", "s", 1e-12, 1e-6},
+    {"exp2_seconds", "s", 1e-12, 1e-5},
+    {"log2_seconds", "s", 1e-12, 1e-5},
+    {"sine_seconds", "s", 1e-12, 1e-5},
     {"l2_bandwidth", "B/s", 1e8, 1e14},       // of a core
     {"l3_bandwidth", "B/s", 1e8, 1e14},       // of a core
     {"l3_reach_bytes", "B", 1e5, 1e11},       // up to which all cores draw from it, not from memory
@@ -63,6 +66,8 @@ inline constexpr FigureLimits kFigures[] = {
     {"launch_seconds", "s", 1e-9, 1e-2},      // to share a kernel among all cores and wait for all
     {"storage_bandwidth", "B/s", 1e5, 1e13},  // of a file that is read from its beginning to its
                                               // end
+    {"bf16_dot_seconds", "s", 1e-12, 1e-6, true},      // of two products a lane, added to sums
+    {"tile_product_seconds", "s", 1e-11, 1e-6, true},  // of 16×16 sums and 16 pairs of each factor
 };
 
 struct EvidencePoint {
@@ -75,7 +80,7 @@ struct Evidence {
   static constexpr int kVersion = 1;
   EvidenceTarget target;
   int64_t revision = 1;
-  std::map<std::string, Measurement> figures;  // every one of kFigures
+  std::map<std::string, Measurement> figures;  // of kFigures, each that is not optional
   std::vector<EvidencePoint> points;
 };
 

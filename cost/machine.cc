@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layers/l0/kernel_axes.h"
+#include "layers/l0/tile_product.h"
 #include "layers/support/units.h"
 
 namespace l3c::cost {
@@ -29,6 +30,11 @@ CpuMachine MachineOf(const l1::SystemNode& node) {
     machine.bf16_dot = 12;
     machine.bf16_pair = 8;
   }
+  if (has("amx_bf16") && has("avx512f")) {
+    machine.tile_product = 16;
+    // CPUs with tiles take two cycles for a vector of these.
+    machine.bf16_dot = std::max(machine.bf16_dot, 2.0);
+  }
   return machine;
 }
 
@@ -42,6 +48,8 @@ std::string CpuCostModel::figures() const {
                             m.fma,
                             m.bf16_dot,
                             m.bf16_pair,
+                            m.tile_product,
+                            m.tile_load,
                             m.simple,
                             m.divide,
                             m.square_root,
@@ -162,6 +170,45 @@ double LaneFolds(const l0::Kernel& kernel, const l0::Schedule& schedule) {
   return folds;
 }
 
+// Of the first level, what the tiles of a body's factors may take to be found there again.
+constexpr double kNearTileBytes = 32 << 10;
+// A tile that is not there comes at the second level's pace.
+constexpr double kFarTileLoad = 2.5;
+// Sums are stored and loaded again, a row at a time; shapes are configured where tiles differ.
+constexpr double kSumTileCycles = 40;
+constexpr double kConfigureCycles = 200;
+
+double TileCycles(const l0::Kernel& kernel, const l0::Schedule& schedule, const CpuMachine& m) {
+  const l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
+  const std::vector<l0::AxisSet> free = l0::FreeAxes(scheduled);
+  double cycles = 0;
+  for (l0::UopId id : schedule.in_tiles) {
+    const auto product = l0::TileProductOf(scheduled, id, free);
+    if (!product) continue;
+    const auto tiles_of = [&](l0::AxisId axis) {
+      return static_cast<double>((scheduled.axes[axis].extent + l0::kTileEdge - 1) / l0::kTileEdge);
+    };
+    double sums = 1;
+    double bodies = 1;
+    bool uneven = scheduled.axes[product->sum].extent % l0::kTileEdge != 0;
+    for (l0::AxisId axis : l0::AxesIn(free[id])) {
+      const l0::Axis& a = scheduled.axes[axis];
+      const bool tiled = axis == product->rows || axis == product->columns;
+      const auto extent = static_cast<double>(a.extent);
+      sums *= tiled ? tiles_of(axis) : extent;
+      bodies *= std::ceil(extent / static_cast<double>(a.tile));
+      uneven |= tiled && a.extent % a.tile != 0;
+    }
+    const double panels = static_cast<double>((product->tall + product->wide) * l0::kTileEdge *
+                                              scheduled.axes[product->sum].extent * 4);
+    const double load = m.tile_load * (panels > kNearTileBytes ? kFarTileLoad : 1);
+    cycles +=
+        sums * tiles_of(product->sum) * std::max(m.tile_product, schedule.loads_per_fma * load);
+    cycles += sums * kSumTileCycles + (uneven ? bodies * kConfigureCycles : 0);
+  }
+  return cycles;
+}
+
 }  // namespace
 
 void CpuCostModel::AddTraffic(double distance, double bytes, double allocated,
@@ -210,12 +257,14 @@ double CpuCostModel::ArithmeticSeconds(const l0::Kernel& kernel,
   const double chains = std::max(1, schedule.accumulators);
   const double least = std::max(loads, machine_.fma_latency / chains);
   const double fma = work.multiply_adds > 0 ? std::max(machine_.fma, least) : 0;
-  const double dot = work.bf16_dots > 0 ? std::max(machine_.bf16_dot, least) : 0;
+  const bool tiles = !schedule.in_tiles.empty();
+  const double dot = work.bf16_dots > 0 && !tiles ? std::max(machine_.bf16_dot, least) : 0;
   double cycles = work.multiply_adds * fma + work.bf16_dots * dot +
                   work.simple_flops * machine_.simple + work.divides * machine_.divide +
                   work.transcendentals * machine_.exp2;
   cycles /= std::max(1.0, lanes);
   cycles += machine_.lane_fold * LaneFolds(kernel, schedule);
+  if (tiles) cycles += TileCycles(kernel, schedule, machine_);
   const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
   const double cores = Cores(blocks);
   // The last round of blocks may leave cores idle.
@@ -231,6 +280,7 @@ l0::ScheduleTarget CpuCostModel::target() const {
   target.vector_registers = machine_.registers;
   target.lanes = machine_.lanes;
   target.workers = static_cast<int>(machine_.cores);
+  target.tiles = machine_.tile_product > 0;
   return target;
 }
 

@@ -27,8 +27,10 @@ struct CpuMachine {
   // Cycles that a full vector of f32 costs a core, in throughput. Transcendentals are polynomials
   // of the kernel compiler (backends/llvm/transcendental.h), taken from its operation counts.
   double fma = 0.5;
-  double bf16_dot = 0.5;   // two products a lane, added to a sum
-  double bf16_pair = 2.5;  // two roundings and a permutation
+  double bf16_dot = 0.5;    // two products a lane, added to a sum
+  double bf16_pair = 2.5;   // two roundings and a permutation
+  double tile_product = 0;  // of 16×16 sums and 16 pairs of each factor, 16 vectors; 0: has none
+  double tile_load = 8;     // of 16 rows of 64 bytes, from the first level
   double simple = 0.5;
   double divide = 8;
   double square_root = 8;

@@ -35,6 +35,17 @@ l0::Kernel Product(Probe probe, const Extents& extents) {
       "]\n  %2 = mul %0, %1\n  %3 = reduce_add %2 over k\n  store y[" + S(n) + "*i + j], %3\n}\n");
 }
 
+l0::Kernel TileProduct(const Extents& extents) {
+  const auto [m, n, k] = extents;
+  return Parsed(
+      "kernel probe(a: in u32 [" + S(m * k) + "], b: in u32 [" + S(k * n) + "], y: out f32 [" +
+      S(m * n) + "]) {\n  axis i : loop " + S(m) + " tile 16\n  axis j : loop " + S(n) +
+      " tile 16 vector 16\n  axis k : reduce " + S(k) + " tile 16\n  %0 = load a[" + S(k) +
+      "*i + k]\n  %1 = load b[" + S(n) +
+      "*k + j]\n  %2 = bf16_dot %0, %1\n  %3 = reduce_add %2 over k in tiles\n  store y[" + S(n) +
+      "*i + j], %3\n}\n");
+}
+
 l0::Kernel Sum(Probe probe, const Extents& extents) {
   const int64_t rows = extents[0];
   const int64_t columns = extents[1];
@@ -118,6 +129,8 @@ std::string_view ProbeName(Probe probe) {
       return "map";
     case Probe::kTurned:
       return "turned";
+    case Probe::kTiles:
+      return "product tiles";
   }
   return "";
 }
@@ -138,6 +151,8 @@ l0::Kernel ProbeKernel(Probe probe, const Extents& extents) {
       return Map(extents[0]);
     case Probe::kTurned:
       return Turned(extents[0], extents[1]);
+    case Probe::kTiles:
+      return TileProduct(extents);
     default:
       return Product(probe, extents);
   }
@@ -158,6 +173,11 @@ std::vector<Extents> ProbeShapes(Probe probe) {
   };
   if (probe == Probe::kMap) {
     for (int shift : {22, 10, 16, 25, 13, 19, 7}) shapes.push_back({int64_t{1} << shift, 1, 1});
+  } else if (probe == Probe::kTiles) {
+    add({16, 128, 1024});
+    shapes.push_back({128, 10, 128});
+    shapes.push_back({1280, 1280, 640});
+    add({64, 512});
   } else if (IsProduct(probe)) {
     // Powers of two share sets of the caches where others do not, so that both are needed.
     add({16, 128, 1024});
@@ -195,13 +215,13 @@ l0::Kernel ChainKernel(std::string_view op, int length, int64_t elements) {
   return Parsed(text + "  store y[i], %" + S(last) + "\n}\n");
 }
 
-l0::Kernel MultiplyAddKernel(int lanes, int chains, int64_t length) {
+l0::Kernel MultiplyAddKernel(int lanes, int chains, int64_t length, bool pairs) {
   const std::string size = S(static_cast<int64_t>(lanes) * chains);
-  return Parsed("kernel peak(x: in f32 [" + size + "], y: out f32 [" + size +
-                "]) {\n  axis i : loop " + S(chains) + " tile " + S(chains) + "\n  axis j : loop " +
-                S(lanes) + " tile " + S(lanes) + " vector " + S(lanes) + "\n  axis k : reduce " +
-                S(length) + "\n  %0 = load x[" + S(lanes) +
-                "*i + j]\n  %1 = load x[j]\n  %2 = mul %0, %1\n" +
+  return Parsed("kernel peak(x: in " + std::string(pairs ? "u32" : "f32") + " [" + size +
+                "], y: out f32 [" + size + "]) {\n  axis i : loop " + S(chains) + " tile " +
+                S(chains) + "\n  axis j : loop " + S(lanes) + " tile " + S(lanes) + " vector " +
+                S(lanes) + "\n  axis k : reduce " + S(length) + "\n  %0 = load x[" + S(lanes) +
+                "*i + j]\n  %1 = load x[j]\n  %2 = " + (pairs ? "bf16_dot" : "mul") + " %0, %1\n" +
                 "  %3 = reduce_add %2 over k\n  store y[" + S(lanes) + "*i + j], %3\n}\n");
 }
 
@@ -252,7 +272,10 @@ std::optional<Likeness> ProbeLike(const l0::Kernel& kernel) {
       if (extent_of(left & ~both) == 1 && extent_of(right & ~both) == 1) return std::nullopt;
       const bool left_along = contiguous(kernel.uops[operand.src[0]]);
       const bool right_along = contiguous(kernel.uops[operand.src[1]]);
-      like.probe = right_along ? Probe::kAbt : left_along ? Probe::kAb : Probe::kAtb;
+      like.probe = reduce.in_tiles ? Probe::kTiles
+                   : right_along   ? Probe::kAbt
+                   : left_along    ? Probe::kAb
+                                   : Probe::kAtb;
       // Products side by side are as if their rows were longer.
       like.extents = {extent_of(left), extent_of(right & ~both), summed};
       if (found && found->probe != Probe::kRows && found->probe != Probe::kColumns) {

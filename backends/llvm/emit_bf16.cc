@@ -58,8 +58,17 @@ class Bf16Emitter {
   }
 
   llvm::Value* Dot(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
-    llvm::Value* first = MulAdd(High(a), High(b), Flushed(sum));
-    return Flushed(MulAdd(Low(a), Low(b), Flushed(first)));
+    return AddLow(AddHigh(Flushed(sum), a, b), a, b);
+  }
+
+  llvm::Value* AddLow(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
+    return Flushed(MulAdd(Low(a), Low(b), sum));
+  }
+  llvm::Value* AddHigh(llvm::Value* sum, llvm::Value* a, llvm::Value* b) {
+    return Flushed(MulAdd(High(a), High(b), sum));
+  }
+  llvm::Value* Sum(llvm::Value* x, llvm::Value* y) {
+    return Flushed(b_.CreateFAdd(Flushed(x), Flushed(y)));
   }
 
   llvm::Value* Int(uint32_t value) { return llvm::ConstantInt::get(Like(b_.getInt32Ty()), value); }
@@ -133,6 +142,21 @@ llvm::Value* EmitBf16Dot(llvm::IRBuilderBase& b, llvm::Value* sum, llvm::Value* 
                              {sum, b.CreateBitCast(x, halves), b.CreateBitCast(y, halves)});
   }
   return Bf16Emitter(b, sum->getType(), target).Dot(sum, x, y);
+}
+
+llvm::Value* EmitBf16LowMulAdd(llvm::IRBuilderBase& b, llvm::Value* sum, llvm::Value* x,
+                               llvm::Value* y, const TranscendentalTarget& target) {
+  return Bf16Emitter(b, sum->getType(), target).AddLow(sum, x, y);
+}
+
+llvm::Value* EmitBf16HighMulAdd(llvm::IRBuilderBase& b, llvm::Value* sum, llvm::Value* x,
+                                llvm::Value* y, const TranscendentalTarget& target) {
+  return Bf16Emitter(b, sum->getType(), target).AddHigh(sum, x, y);
+}
+
+llvm::Value* EmitBf16Sum(llvm::IRBuilderBase& b, llvm::Value* x, llvm::Value* y,
+                         const TranscendentalTarget& target) {
+  return Bf16Emitter(b, x->getType(), target).Sum(x, y);
 }
 
 }  // namespace l3c::llvm_backend

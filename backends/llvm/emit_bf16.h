@@ -15,4 +15,12 @@ llvm::Value* EmitBf16Pair(llvm::IRBuilderBase& builder, llvm::Value* low, llvm::
 llvm::Value* EmitBf16Dot(llvm::IRBuilderBase& builder, llvm::Value* sum, llvm::Value* a,
                          llvm::Value* b, const TranscendentalTarget& target);
 
+// The steps of a tile product (Bf16TileSum), each rounded: sum + low·low or high·high, and x + y.
+llvm::Value* EmitBf16LowMulAdd(llvm::IRBuilderBase& builder, llvm::Value* sum, llvm::Value* a,
+                               llvm::Value* b, const TranscendentalTarget& target);
+llvm::Value* EmitBf16HighMulAdd(llvm::IRBuilderBase& builder, llvm::Value* sum, llvm::Value* a,
+                                llvm::Value* b, const TranscendentalTarget& target);
+llvm::Value* EmitBf16Sum(llvm::IRBuilderBase& builder, llvm::Value* x, llvm::Value* y,
+                         const TranscendentalTarget& target);
+
 }  // namespace l3c::llvm_backend

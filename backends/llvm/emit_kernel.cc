@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backends/llvm/emit_bf16.h"
+#include "backends/llvm/emit_tiles.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -34,7 +35,8 @@ class KernelEmitter {
         target_(target),
         module_(module),
         context_(module.getContext()),
-        b_(context_) {}
+        b_(context_),
+        tiles_(kernel, target_, b_) {}
 
   void Emit() {
     llvm::Type* pointer = llvm::PointerType::getUnqual(context_);
@@ -85,7 +87,7 @@ class KernelEmitter {
     slots_.assign(kernel_.registers.size(), nullptr);
     std::vector<llvm::AllocaInst*> slots;
     for (Reg reg = 0; reg < kernel_.registers.size(); ++reg) {
-      if (!kernel_.registers[reg].reassigned) continue;
+      if (!kernel_.registers[reg].reassigned || kernel_.registers[reg].rows > 0) continue;
       slots_[reg] = b_.CreateAlloca(TypeOf(reg));
       slots.push_back(slots_[reg]);
     }
@@ -99,7 +101,9 @@ class KernelEmitter {
     const unsigned params = static_cast<unsigned>(kernel_.params.size());
     values_[kernel_.block_begin] = body_->getArg(params);
     values_[kernel_.block_end] = body_->getArg(params + 1);
+    tiles_.Begin();
     for (const LinearOp& op : kernel_.ops) EmitOp(op);
+    tiles_.End();
     b_.CreateRetVoid();
     if (!slots.empty()) {
       llvm::DominatorTree dominators(*body_);
@@ -536,6 +540,10 @@ class KernelEmitter {
     const auto a = [&] { return Get(op.a); };
     const auto b = [&] { return Get(op.b); };
     const auto one = [&] { return llvm::ConstantFP::get(TypeOf(op.dst), 1.0); };
+    if (tiles_.Takes(op)) {
+      const bool accesses = op.op == UOp::kLoad || op.op == UOp::kStore;
+      return tiles_.Emit(op, accesses ? AddressOf(op, b_.getInt32Ty()) : nullptr);
+    }
     switch (op.op) {
       case UOp::kRange:
         return OpenRange(op);
@@ -600,8 +608,9 @@ class KernelEmitter {
       case UOp::kCustom:
         return Set(op.dst, Custom(op, a(), b()));
       case UOp::kBarrier:  // one thread runs a block
+        return;            // the lineariser makes none of these
       case UOp::kWmma:
-        return;  // the lineariser makes none of these
+        return;  // the tiles'
     }
   }
 
@@ -614,6 +623,7 @@ class KernelEmitter {
   std::vector<llvm::Value*> values_;
   std::vector<llvm::AllocaInst*> slots_;
   std::vector<llvm::AllocaInst*> locals_;
+  TileEmitter tiles_;
   std::vector<Bracket> brackets_;
   Reg block_ = kNoReg;                 // the block of registers transposed last
   std::vector<llvm::Value*> columns_;  // and its columns

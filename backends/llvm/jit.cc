@@ -117,6 +117,7 @@ class OrcJit : public Jit {
     return found == entries_.end() ? "" : found->second.assembly;
   }
   int vector_registers() const override { return compiler_->vector_registers(); }
+  bool has_tiles() const override { return compiler_->has_tiles(); }
   int vector_bits() const override { return compiler_->vector_bits(); }
 
  private:

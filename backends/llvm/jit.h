@@ -53,6 +53,7 @@ class Jit {
 
   virtual int vector_registers() const = 0;  // of the target: 16 or 32
   virtual int vector_bits() const = 0;       // 128, 256 or 512
+  virtual bool has_tiles() const = 0;        // products in tiles are instructions of the target
 };
 
 }  // namespace l3c::llvm_backend

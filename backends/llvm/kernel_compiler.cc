@@ -10,6 +10,7 @@
 #include "backends/llvm/emit_kernel.h"
 #include "backends/llvm/own_ir.h"
 #include "layers/l0/linearize.h"
+#include "layers/support/tile_permission.h"
 #include "llvm/Analysis/BasicAliasAnalysis.h"
 #include "llvm/Analysis/ScopedNoAliasAA.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -37,7 +38,9 @@ Target DescribeTarget(const std::string& features) {
   if (features.empty()) {
     std::vector<std::string> names;
     for (const auto& entry : llvm::sys::getHostCPUFeatures()) {
-      if (entry.second) names.push_back(absl::StrCat("+", entry.first().str()));
+      const bool tiles = entry.first().starts_with("amx-");
+      if (!entry.second || (tiles && !support::TilesPermitted())) continue;
+      names.push_back(absl::StrCat("+", entry.first().str()));
     }
     std::sort(names.begin(), names.end());
     for (const std::string& name : names) {
@@ -55,6 +58,7 @@ Target DescribeTarget(const std::string& features) {
   target.transcendental.has_fma = has("fma");
   target.transcendental.has_scalef = avx512;
   target.transcendental.has_bf16 = avx512 && has("avx512bf16");
+  target.transcendental.has_tiles = avx512 && has("amx-tile") && has("amx-bf16");
   return target;
 }
 
@@ -212,6 +216,7 @@ class LlvmKernelCompiler : public KernelCompiler {
   const std::string& features() const override { return target_.features; }
   int vector_registers() const override { return target_.vector_registers; }
   int vector_bits() const override { return target_.vector_bits; }
+  bool has_tiles() const override { return target_.transcendental.has_tiles; }
 
  private:
   absl::Status EnsureCompilers(size_t count) {

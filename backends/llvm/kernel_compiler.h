@@ -62,6 +62,7 @@ class KernelCompiler {
   virtual const std::string& features() const = 0;  // of the target, as in CompilerOptions
   virtual int vector_registers() const = 0;         // 16 or 32
   virtual int vector_bits() const = 0;              // 128, 256 or 512
+  virtual bool has_tiles() const = 0;               // of AMX, for products in tiles
 };
 
 }  // namespace l3c::llvm_backend

@@ -23,11 +23,13 @@ class Value;
 namespace l3c::llvm_backend {
 
 // `has_fma`: multiply-adds are one instruction. `has_scalef`: AVX-512's scaling by a power of two,
-// used for 16 lanes; its result is the same. `has_bf16`: AVX-512 BF16 (emit_bf16.h).
+// used for 16 lanes; its result is the same. `has_bf16`: AVX-512 BF16 (emit_bf16.h). `has_tiles`:
+// AMX of bfloat16 (emit_tiles.h).
 struct TranscendentalTarget {
   bool has_fma = true;
   bool has_scalef = false;
   bool has_bf16 = false;
+  bool has_tiles = false;
 };
 
 llvm::Value* EmitExp2(llvm::IRBuilderBase& builder, llvm::Value* x,

@@ -122,6 +122,7 @@ struct Uop {
   Fold fold = Fold::kAdd;     // reduce
   std::vector<AxisId> axes;   // reduce
   bool staged = false;        // schedule of a value: see layers/l0/staging.h
+  bool in_tiles = false;      // schedule of a reduction: see layers/l0/tile_product.h
   std::string custom;         // custom: which intrinsic, see kPhilox
   support::Span span;
 };

@@ -245,7 +245,7 @@ bool Scheduler::Keep(Schedule schedule, std::vector<AxisId> first) {
   append_kind(AxisKind::kReduce);
   for (const Schedule& other : found_) {
     if (other.order == schedule.order && other.staged == schedule.staged &&
-        Same(other.axes, schedule.axes))
+        other.in_tiles == schedule.in_tiles && Same(other.axes, schedule.axes))
       return true;
   }
   const Kernel scheduled = ApplySchedule(kernel_, schedule);
@@ -386,8 +386,10 @@ Kernel ApplySchedule(const Kernel& kernel, const Schedule& schedule) {
     for (AxisId& axis : uop.axes) axis = position[axis];
     std::sort(uop.axes.begin(), uop.axes.end());
     uop.staged = false;
+    uop.in_tiles = false;
   }
   for (UopId id : schedule.staged) scheduled.uops[id].staged = true;
+  for (UopId id : schedule.in_tiles) scheduled.uops[id].in_tiles = true;
   return scheduled;
 }
 

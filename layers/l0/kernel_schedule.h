@@ -22,8 +22,9 @@ namespace l3c::l0 {
 // What a schedule is made for; the defaults are an x86-64 core with AVX-512.
 struct ScheduleTarget {
   int vector_registers = 32;
-  int lanes = 16;   // f32 lanes of one register
-  int workers = 2;  // blocks are cut so that each has several
+  int lanes = 16;      // f32 lanes of one register
+  int workers = 2;     // blocks are cut so that each has several
+  bool tiles = false;  // has tile products (tile_product.h)
 };
 
 enum class KernelClass : uint8_t { kElementwise, kMatmul, kRows, kColumns };
@@ -41,6 +42,7 @@ struct Schedule {
   std::vector<AxisId> order;       // nest order, outermost first: a permutation of the axes
   std::vector<AxisSchedule> axes;  // by the kernel's axis ids
   std::vector<UopId> staged;       // ascending, see staging.h
+  std::vector<UopId> in_tiles;     // ascending, see tile_product.h
   // Of the innermost loop, whole kernel:
   double loads_per_fma = 0;  // vector loads and broadcasts for each vector multiply-add
   double far_bytes = 0;      // of operands that no second cache holds, as often as they are read

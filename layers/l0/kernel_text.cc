@@ -78,7 +78,8 @@ class KernelPrinter {
         continue;
       }
       numbers_[id] = next++;
-      out_.Line(Value(id) + " = " + ValueText(uop) + (uop.staged ? " staged" : ""));
+      out_.Line(Value(id) + " = " + ValueText(uop) + (uop.in_tiles ? " in tiles" : "") +
+                (uop.staged ? " staged" : ""));
     }
     out_.Close("}");
   }
@@ -514,7 +515,8 @@ class KernelParser {
       uop.axes.push_back(*axis);
     } while (p_.Accept(","));
     uop.dtype = kernel_.uops[uop.src[0]].dtype;
-    return true;
+    uop.in_tiles = p_.AcceptWord("in");
+    return !uop.in_tiles || p_.ExpectWord("tiles");
   }
 
   bool ParseValue(Uop& uop) {

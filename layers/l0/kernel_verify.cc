@@ -8,6 +8,7 @@
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/staging.h"
+#include "layers/l0/tile_product.h"
 
 namespace l3c::l0 {
 namespace {
@@ -464,6 +465,16 @@ class Verifier {
   // ---- Schedule -----------------------------------------------------------------------------
 
   void CheckSchedule() {
+    // What is made in tiles takes no registers along its sum.
+    std::vector<AxisSet> in_tiles(kernel_.uops.size(), 0);
+    for (UopId id = 0; id < kernel_.uops.size(); ++id) {
+      const auto tile =
+          kernel_.uops[id].in_tiles ? TileProductOf(kernel_, id, free_) : std::nullopt;
+      if (!tile) continue;
+      for (UopId part : {id, kernel_.uops[id].src[0], tile->left, tile->right}) {
+        in_tiles[part] = AxisBit(tile->sum);
+      }
+    }
     for (UopId id = 0; id < kernel_.uops.size(); ++id) {
       const Uop& uop = kernel_.uops[id];
       AxisSet set = free_[id];
@@ -476,6 +487,7 @@ class Verifier {
       int64_t registers = 1;
       for (AxisId axis : AxesIn(set)) {
         const Axis& a = AxisOf(axis);
+        if ((in_tiles[id] & AxisBit(axis)) != 0) continue;
         registers *= (std::min(a.tile, std::max<int64_t>(a.extent, 1)) + a.vector - 1) / a.vector;
         registers = std::min(registers, kMaxRegisterTile + 1);
         if (a.vector == 1) continue;
@@ -493,7 +505,18 @@ class Verifier {
       }
       if (uop.op == UOp::kStore && uop.accumulate) CheckOrder(id);
     }
+    CheckTiles();
     CheckStaging();
+  }
+
+  void CheckTiles() {
+    for (UopId id = 0; id < kernel_.uops.size(); ++id) {
+      const Uop& uop = kernel_.uops[id];
+      std::string why;
+      if (!uop.in_tiles || TileProductOf(kernel_, id, free_, &why)) continue;
+      Error(Kind::kConsistency, uop.span, Describe(id) + " may not be summed in tiles: " + why)
+          .Fix("leave out 'in tiles'");
+    }
   }
 
   void CheckStaging() {

@@ -11,8 +11,14 @@ LinearOp LinearCode::Op(UOp op) {
 }
 
 Reg LinearCode::NewReg(DType dtype, int64_t lanes) {
-  out_.registers.push_back({dtype, static_cast<uint16_t>(lanes), false});
+  out_.registers.push_back({dtype, static_cast<uint16_t>(lanes), 0, false});
   return static_cast<Reg>(out_.registers.size() - 1);
+}
+
+Reg LinearCode::NewTile(DType dtype, int64_t rows, int64_t lanes) {
+  const Reg reg = NewReg(dtype, lanes);
+  out_.registers[reg].rows = static_cast<uint16_t>(rows);
+  return reg;
 }
 
 void LinearCode::Append(const LinearOp& op) {

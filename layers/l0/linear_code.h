@@ -12,6 +12,7 @@ class LinearCode {
  public:
   static LinearOp Op(UOp op);
   Reg NewReg(DType dtype, int64_t lanes);
+  Reg NewTile(DType dtype, int64_t rows, int64_t lanes);
   void Append(const LinearOp& op);
   Reg Append(LinearOp op, DType dtype, int64_t lanes);
   void Assign(LinearOp op, Reg dst);

@@ -12,7 +12,8 @@ std::string Name(Reg reg) { return absl::StrCat("r", reg); }
 
 std::string TypeName(const RegisterType& type) {
   std::string name(tensor::DTypeName(type.dtype));
-  if (type.lanes > 1) absl::StrAppend(&name, "x", type.lanes);
+  if (type.rows > 0) absl::StrAppend(&name, "x", type.rows);
+  if (type.lanes > 1 || type.rows > 0) absl::StrAppend(&name, "x", type.lanes);
   return name;
 }
 
@@ -45,6 +46,7 @@ std::string AccessText(const LinearKernel& kernel, const LinearOp& op) {
   std::string text =
       absl::StrCat(name, "[", Offset(op.a == kNoReg ? "" : Name(op.a), op.offset), "]");
   if (op.op == UOp::kStore) absl::StrAppend(&text, ", ", Name(op.b));
+  if (op.stride != 0) absl::StrAppend(&text, " stride ", op.stride);
   if (op.c != kNoReg) absl::StrAppend(&text, " if ", Name(op.c));
   if (op.active != 0) absl::StrAppend(&text, " active ", op.active);
   return text;

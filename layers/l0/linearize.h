@@ -22,6 +22,10 @@
 //   fused with it (MULACC rounds once).
 // - Staging. What a staged load (layers/l0/staging.h) reads is copied into a buffer of the worker's
 //   own when the body of its tile, or the block, begins; its sum then reads the copy.
+// - Tiles. A sum that is made in tiles (layers/l0/tile_product.h) has registers of several rows:
+// zero,
+//   then a WMMA for each piece of the sum. They are stored into memory of the worker's own, from
+//   which each use of the sum loads its row.
 // - The grid. The outermost loop runs over blocks; block b covers, of each grid axis, `block`
 //   iterations from its coordinate times `block` (the last grid axis counts fastest).
 //
@@ -68,6 +72,7 @@ inline constexpr Reg kNoReg = UINT32_MAX;
 struct RegisterType {
   DType dtype = DType::kI64;
   uint16_t lanes = 1;
+  uint16_t rows = 0;  // of a tile; 0: no tile
   bool reassigned = false;
 };
 
@@ -96,6 +101,10 @@ struct LinearOp {
   //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
   //                            many registers as lanes, all of which are assigned just before
   //   reduce                   the scalar fold of a's lanes, by halves
+  // Of tiles, rows of as many lanes, `stride` elements apart in memory:
+  //   const                    zero
+  //   load, store              row 0 begins at element a + i
+  //   wmma                     c + a · b, each element by Bf16TileSum; dst is c. f32 from u32
   Reg a = kNoReg;
   Reg b = kNoReg;
   Reg c = kNoReg;

@@ -52,7 +52,8 @@ void Linearizer::EmitReduce(UopId id) {
   const std::vector<UopId> siblings = chain_.back().reduces;
   for (UopId other : siblings) {
     const Uop& uop = kernel_.uops[other];
-    if (other == id || uop.axes != axes || IsKnown(other) || NeedsPendingReduce(uop.src[0])) {
+    if (other == id || uop.axes != axes || uop.in_tiles || IsKnown(other) ||
+        NeedsPendingReduce(uop.src[0])) {
       continue;
     }
     const Reduction reduction = MakeReduction(other);

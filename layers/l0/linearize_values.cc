@@ -131,8 +131,9 @@ std::vector<UopId> Linearizer::NeedsOf(UopId id) const {
 }
 
 void Linearizer::Compute(UopId id) {
-  if (kernel_.uops[id].op == UOp::kReduce) return EmitReduce(id);
-  const Reg reg = Emit(id);
+  const bool in_tiles = kernel_.uops[id].in_tiles;
+  if (kernel_.uops[id].op == UOp::kReduce && !in_tiles) return EmitReduce(id);
+  const Reg reg = in_tiles ? TileElements(id) : Emit(id);
   chain_[LevelOf(free_[id])].values[{id, PointOf(free_[id])}] = reg;
 }
 

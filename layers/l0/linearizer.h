@@ -5,6 +5,7 @@
 //   linearize_memory.cc    indices, loads, stores
 //   linearize_reduce.cc    reductions
 //   linearize_staging.cc   staged values
+//   linearize_tiles.cc     sums that are made in tiles
 //   linear_code.h          the list that is appended to
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "layers/l0/linear_code.h"
 #include "layers/l0/linearize.h"
 #include "layers/l0/staging.h"
+#include "layers/l0/tile_product.h"
 
 namespace l3c::l0 {
 
@@ -47,6 +50,7 @@ struct Level {
   std::map<std::pair<Reg, int64_t>, Reg> splats;    // by register and lanes
   std::map<TermKey, Reg> prefixes;                  // sums of index terms
   std::vector<UopId> reduces;                       // that will be computed at this level
+  std::set<UopId> tiles;                            // reductions whose tiles are in memory
 };
 
 // An open axis: the iterations base + [0, count), in `points` registers of `lanes`.
@@ -232,6 +236,24 @@ class Linearizer : private LinearCode {
   // Folds the partial accumulators pairwise, then the lanes.
   void Finish(Reduction& reduction);
 
+  // ---- Sums in tiles ---------------------------------------------------------------------------
+
+  // Tiles of the body that is open, from the first to before the last.
+  struct TileRange {
+    int64_t first_row = 0;
+    int64_t last_row = 0;
+    int64_t first_column = 0;
+    int64_t last_column = 0;
+  };
+  // Whether the tiles of a factor take turns in one register of each shape, so that all tiles of
+  // the open body can be made at once; nothing where they cannot.
+  std::optional<bool> SharesTileRegisters(const TileProduct& product) const;
+  // Leaves the sums of the open body in memory of the worker's own.
+  void EmitTiles(UopId id, const TileProduct& product);
+  void EmitTileRange(UopId id, const TileProduct& product, const TileRange& range, bool shared);
+  // The sums at the current point, after all of the body's where they are not there yet.
+  Reg TileElements(UopId id);
+
   // One axis of the grid in the block at hand.
   struct GridRange {
     Reg low = kNoReg;    // kNoReg: starts at 0
@@ -249,7 +271,8 @@ class Linearizer : private LinearCode {
   std::vector<AxisState> state_;
   std::vector<GridRange> grid_;
   std::vector<Stage> stages_;
-  std::optional<UopId> copying_;  // the staged value that is being computed
+  std::map<UopId, uint32_t> tile_locals_;  // where the sums of a reduction lie, as a parameter
+  std::optional<UopId> copying_;           // the staged value that is being computed
   int64_t copied_tile_ = 1;
   AxisId copied_rows_ = kNoAxis;  // a reduce axis that then has a row for each lane in its tile
   AxisSet open_ = 0;

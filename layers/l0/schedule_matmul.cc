@@ -55,6 +55,11 @@ AxisId Scheduler::LongestOf(AxisSet set) const {
 
 void Scheduler::Matmul() {
   Contraction c = *contraction_;
+  Tiles(c);
+  std::swap(c.rows, c.columns);
+  std::swap(c.a, c.b);
+  Tiles(c);
+  c = *contraction_;
   std::optional<AxisId> across = BestOf(c.columns, ConeOf(c.b));
   const std::optional<AxisId> down = BestOf(c.rows, ConeOf(c.a));
   // Where both factors are contiguous along their own axis, the store decides.

@@ -2,6 +2,7 @@
 //
 //   kernel_schedule.cc    what a kernel is, and schedules that follow from contiguity alone
 //   schedule_matmul.cc    register tiles of products, and what of them is staged
+//   schedule_tiles.cc     products of bfloat16 that are made in tiles
 #pragma once
 
 #include <cstdint>
@@ -126,6 +127,9 @@ class Scheduler {
 
   // Lanes along the columns though they are strided in b; as many rows as registers hold.
   void Gathered(const Contraction& c);
+
+  // Tiles of 16×16 sums (tile_product.h), where the factors lie as they are read.
+  void Tiles(const Contraction& c);
 
   // Accumulators of `rows` × `vectors` registers; a row broadcasts a, the vectors load b.
   void Outer(const Contraction& c, AxisId across);

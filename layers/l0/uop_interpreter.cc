@@ -419,6 +419,7 @@ class Interpreter {
     const Uop& uop = kernel_.uops[id];
     const UopId operand = uop.src[0];
     for (UopId invariant : Invariants(id)) Value(invariant);
+    if (uop.in_tiles && !options_.widen) return ReduceInTiles(id);
     Number neutral;
     if (tensor::IsFloat(uop.dtype)) {
       neutral.f = uop.fold == Fold::kAdd ? 0 : -std::numeric_limits<double>::infinity();
@@ -456,6 +457,35 @@ class Interpreter {
         });
       });
     }
+    slots_[id].values = std::move(sums);
+  }
+
+  // In the order that Bf16TileSum gives the pairs of each piece.
+  void ReduceInTiles(UopId id) {
+    const Uop& uop = kernel_.uops[id];
+    const Uop& product = kernel_.uops[uop.src[0]];
+    const size_t count = AlongStrip(free_[id]) ? static_cast<size_t>(length_) : 1;
+    std::vector<std::vector<uint32_t>> pairs[2];
+    for (auto& of_factor : pairs) of_factor.resize(count);
+    std::vector<Number> sums(count);
+    const auto add = [&] {
+      for (size_t l = 0; l < count; ++l) {
+        sums[l].f = tensor::Bf16TileSum(static_cast<float>(sums[l].f), pairs[0][l], pairs[1][l]);
+        pairs[0][l].clear();
+        pairs[1][l].clear();
+      }
+    };
+    ForEach(uop.axes, 0, [&] {
+      for (size_t factor = 0; factor < 2; ++factor) {
+        const std::vector<Number>& values = Value(product.src[factor]);
+        const size_t step = AlongStrip(free_[product.src[factor]]) ? 1 : 0;
+        for (size_t l = 0; l < count; ++l) {
+          pairs[factor][l].push_back(static_cast<uint32_t>(values[l * step].i));
+        }
+      }
+      if (static_cast<int64_t>(pairs[0][0].size()) == tensor::kBf16TilePairs) add();
+    });
+    if (!pairs[0][0].empty()) add();
     slots_[id].values = std::move(sums);
   }
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <string>
 
+#include "layers/support/tile_permission.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -35,8 +37,8 @@ std::vector<std::string> Features() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
     add(avx512 && (d >> 23 & 1), "avx512fp16");
-    add(d >> 22 & 1, "amx_bf16");
-    add(d >> 25 & 1, "amx_int8");
+    add((d >> 22 & 1) && support::TilesPermitted(), "amx_bf16");
+    add((d >> 25 & 1) && support::TilesPermitted(), "amx_int8");
   }
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d)) add(avx512 && (a >> 5 & 1), "avx512bf16");
   std::sort(features.begin(), features.end());

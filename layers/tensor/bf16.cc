@@ -33,6 +33,16 @@ float Bf16Dot(float sum, uint32_t a, uint32_t b) {
   return Flushed(std::fma(Low(a), Low(b), first));
 }
 
+float Bf16TileSum(float sum, std::span<const uint32_t> a, std::span<const uint32_t> b) {
+  float low = 0;
+  float high = 0;
+  for (size_t k = 0; k < a.size(); ++k) {
+    low = Flushed(std::fma(Low(a[k]), Low(b[k]), low));
+    high = Flushed(std::fma(High(a[k]), High(b[k]), high));
+  }
+  return Flushed(Flushed(sum) + Flushed(low + high));
+}
+
 double Bf16Product(uint32_t a, uint32_t b) {
   return static_cast<double>(Low(a)) * Low(b) + static_cast<double>(High(a)) * High(b);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 namespace l3c::tensor {
 
@@ -19,6 +20,12 @@ uint32_t Bf16Pair(float low, float high);
 
 // sum + high·high, rounded, + low·low, rounded: two fused multiply-adds.
 float Bf16Dot(float sum, uint32_t a, uint32_t b);
+
+// The same of up to kBf16TilePairs pairs at once, as a tile product does it: Σ low·low and Σ
+// high·high, each from zero by fused multiply-adds, are added to one another and then to the sum;
+// every step is rounded (TDPBF16PS of Intel's Software Developer's Manual, volume 2B).
+inline constexpr int64_t kBf16TilePairs = 16;
+float Bf16TileSum(float sum, std::span<const uint32_t> a, std::span<const uint32_t> b);
 
 // low·low + high·high of the rounded factors, in f64; denormals as above.
 double Bf16Product(uint32_t a, uint32_t b);

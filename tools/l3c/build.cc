@@ -114,7 +114,9 @@ int Build(const Options& options) {
   const std::string features = FeaturesOf(options.cpu);
   if (features.empty()) return 2;
   if (!CanWriteFile(options.output)) return 1;
-  Compilation compilation(options);
+  Options target = options;
+  if (options.cpu != "native") target.cpu_features = features;
+  Compilation compilation(target);
   if (!compilation.Load() || !compilation.LowerTo(Layer::kL0)) return 1;
   if (const int code = TuneIfAsked(compilation, options); code != 0) return code;
   absl::StatusOr<elf::ObjectLinker> code = BuildCode(compilation.plan(), features);

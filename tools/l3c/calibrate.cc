@@ -31,7 +31,9 @@ void PrintFigures(const cost::Evidence& evidence) {
   std::printf("%s, %lld cores, %s\n", evidence.target.cpu.c_str(),
               static_cast<long long>(evidence.target.cores), evidence.target.features.c_str());
   for (const cost::FigureLimits& limits : cost::kFigures) {
-    const cost::Measurement& m = evidence.figures.at(std::string(limits.name));
+    const auto found = evidence.figures.find(std::string(limits.name));
+    if (found == evidence.figures.end()) continue;
+    const cost::Measurement& m = found->second;
     std::printf("  %-22s %10.4g %-7s spread %.1f %%, %d samples\n",
                 std::string(limits.name).c_str(), m.value, std::string(limits.unit).c_str(),
                 m.spread * 100, m.samples);
@@ -44,6 +46,7 @@ void PrintFigures(const cost::Evidence& evidence) {
       ++points;
       worst = std::max(worst, point.seconds.spread);
     }
+    if (points == 0) continue;
     std::printf("  %-22s %10zu shapes, spread up to %.1f %%\n",
                 std::string(cost::ProbeName(probe)).c_str(), points, worst * 100);
   }

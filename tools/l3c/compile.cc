@@ -506,9 +506,27 @@ bool Compilation::KnowsEveryData() const {
   return KnowsData(options_.data, declared);
 }
 
+namespace {
+
+// Of this machine's features those that a program for another CPU may use: "+avx2,+amx-bf16".
+void KeepFeatures(const std::string& features, l1::System& system) {
+  const std::string asked = "," + features + ",";
+  for (l1::SystemNode& node : system.nodes) {
+    std::erase_if(node.features, [&](std::string name) {
+      std::replace(name.begin(), name.end(), '_', '-');
+      return asked.find(",+" + name + ",") == std::string::npos;
+    });
+    // None would say that nothing is known of it.
+    if (node.kind == l1::NodeKind::kCompute && node.features.empty()) node.features = {"sse2"};
+  }
+}
+
+}  // namespace
+
 bool Compilation::FindSystem(l1::System& system) {
   if (options_.system.empty()) {
     system = l1::DiscoverHost();
+    if (!options_.cpu_features.empty()) KeepFeatures(options_.cpu_features, system);
     return true;
   }
   // A file that is not there has no place in the program.

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "layers/l0/kernel_schedule.h"
+#include "layers/l0/tile_product.h"
 
 namespace l3c::tools {
 namespace {
@@ -20,6 +21,9 @@ using cost::Measurement;
 constexpr int kSamples = 12;
 constexpr double kSampleSeconds = 1e-3;
 constexpr int64_t kMemoryBytes = int64_t{256} << 20;  // that no cache holds
+// Sums and factors in registers, more sums than a multiply-add's latency has places for.
+constexpr int64_t kLength = 20000;
+constexpr int kChains = 12;
 
 double Since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -187,15 +191,46 @@ Measurement Measurements::LaunchSeconds() {
   return {launch, all.spread * all.value / launch, all.samples};
 }
 
+absl::Status Measurements::PairFigures(cost::Evidence& evidence) {
+  const std::string features = " " + evidence.target.features + " ";
+  if (features.find(" avx512bf16 ") != std::string::npos) {
+    const auto peak =
+        Compile(cost::MultiplyAddKernel(machine_.lanes, kChains, kLength, true), false);
+    if (!peak.ok()) return peak.status();
+    evidence.figures["bf16_dot_seconds"] =
+        Over(1, Over(kChains * static_cast<double>(kLength), Time(*peak, false)));
+  }
+  if (machine_.tile_product == 0) return absl::OkStatus();
+  // Two sums of a body of 2×2 tiles whose factors stay in the first cache level: the difference is
+  // without what a body costs besides.
+  constexpr int64_t kShort = 64;
+  constexpr int64_t kLong = 160;
+  Measurement times[2];
+  for (int i = 0; i < 2; ++i) {
+    const auto kernel =
+        Compile(cost::ProbeKernel(cost::Probe::kTiles, {32, 32, i == 0 ? kShort : kLong}), true);
+    if (!kernel.ok()) return kernel.status();
+    times[i] = Time(*kernel, false);
+  }
+  const double difference = times[1].value - times[0].value;
+  if (difference <= 0) {
+    return absl::UnavailableError("the machine is too busy to tell what products in tiles cost");
+  }
+  constexpr double kProducts = 4.0 * (kLong - kShort) / l0::kTileEdge;
+  evidence.figures["tile_product_seconds"] = {
+      difference / kProducts,
+      (times[0].spread * times[0].value + times[1].spread * times[1].value) / difference,
+      times[1].samples};
+  return absl::OkStatus();
+}
+
 absl::Status Measurements::Figures(const Progress& progress, cost::Evidence& evidence) {
   progress("arithmetic", 0);
-  constexpr int64_t kLength = 20000;
-  // Sums and factors in registers, more sums than a multiply-add's latency has places for.
-  constexpr int chains = 12;
-  const auto peak = Compile(cost::MultiplyAddKernel(machine_.lanes, chains, kLength), false);
+  const auto peak = Compile(cost::MultiplyAddKernel(machine_.lanes, kChains, kLength), false);
   if (!peak.ok()) return peak.status();
   evidence.figures["fma_flops"] =
-      Over(2.0 * machine_.lanes * chains * static_cast<double>(kLength), Time(*peak, false));
+      Over(2.0 * machine_.lanes * kChains * static_cast<double>(kLength), Time(*peak, false));
+  if (absl::Status status = PairFigures(evidence); !status.ok()) return status;
   const struct {
     const char* figure;
     const char* op;
@@ -243,11 +278,14 @@ absl::Status Measurements::Run(double seconds, const Progress& progress, cost::E
   if (absl::Status status = Figures(progress, evidence); !status.ok()) return status;
   std::vector<std::pair<cost::Probe, cost::Extents>> shapes;
   size_t longest = 0;
+  std::vector<cost::Probe> probes;
   for (cost::Probe probe : cost::kProbes) {
+    if (probe == cost::Probe::kTiles && machine_.tile_product == 0) continue;
+    probes.push_back(probe);
     longest = std::max(longest, cost::ProbeShapes(probe).size());
   }
   for (size_t i = 0; i < longest; ++i) {
-    for (cost::Probe probe : cost::kProbes) {
+    for (cost::Probe probe : probes) {
       const std::vector<cost::Extents> own = cost::ProbeShapes(probe);
       if (i < own.size()) shapes.emplace_back(probe, own[i]);
     }

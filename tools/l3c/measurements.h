@@ -37,6 +37,8 @@ class Measurements {
   absl::StatusOr<cost::Measurement> OperationSeconds(std::string_view op, int few, int many);
   absl::StatusOr<cost::Measurement> ReadBandwidth(int64_t bytes, bool all_cores);
   absl::StatusOr<cost::Measurement> MemoryBandwidth();
+  // Those of products of bfloat16 that this machine has.
+  absl::Status PairFigures(cost::Evidence& evidence);
   cost::Measurement LaunchSeconds();
   absl::Status Figures(const Progress& progress, cost::Evidence& evidence);
 

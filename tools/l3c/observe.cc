@@ -41,6 +41,9 @@ std::vector<cost::EvidencePoint> Observed(const l0::Plan& plan, const runtime::T
   for (auto& [kernel, seconds] : launches) {
     const std::optional<cost::Likeness> like = cost::ProbeLike(plan.kernels[kernel]);
     if (!like || seconds.size() < kFewestLaunches) continue;
+    // Products of pairs are like a probe where they are made in tiles.
+    const bool pairs = l0::CountWork(plan.kernels[kernel]).bf16_dots > 0;
+    if (pairs && like->probe != cost::Probe::kTiles) continue;
     seconds.erase(seconds.begin(), seconds.begin() + static_cast<ptrdiff_t>(seconds.size() / 4));
     std::sort(seconds.begin(), seconds.end());
     const size_t n = seconds.size();

@@ -76,6 +76,7 @@ struct Options {
   std::string engine = "jit";                // --engine jit|interpreter
   std::string target;                        // --target llvm|asm|control
   std::string cpu = "native";                // --cpu NAME
+  std::string cpu_features;                  // what that is, as "+a,+b"; "": this machine's
   bool cache = true;                         // --no-cache
   std::string cache_action;                  // of cache: "", "clear", "limit"
   std::optional<int64_t> cache_limit;        // of cache limit: BYTES

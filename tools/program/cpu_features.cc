@@ -5,13 +5,15 @@
 #include <array>
 #include <cstdint>
 
+#include "layers/support/tile_permission.h"
+
 namespace l3c::program {
 namespace {
 
 enum Register : uint8_t { kEax, kEbx, kEcx, kEdx };
 
 // What the system must save at a switch of threads before programs may use a feature.
-enum State : uint8_t { kNone, kYmm, kZmm };
+enum State : uint8_t { kNone, kYmm, kZmm, kTiles };
 
 struct Feature {
   std::string_view name;
@@ -63,7 +65,10 @@ constexpr Feature kFeatures[] = {
     {"avx512vnni", 7, 0, kEcx, 11, kZmm},
     {"avx512bitalg", 7, 0, kEcx, 12, kZmm},
     {"avx512vpopcntdq", 7, 0, kEcx, 14, kZmm},
+    {"amx-bf16", 7, 0, kEdx, 22, kTiles},
     {"avx512fp16", 7, 0, kEdx, 23, kZmm},
+    {"amx-tile", 7, 0, kEdx, 24, kTiles},
+    {"amx-int8", 7, 0, kEdx, 25, kTiles},
     {"avxvnni", 7, 1, kEax, 4, kYmm},
     {"avx512bf16", 7, 1, kEax, 5, kZmm},
     {"sahf", 0x80000001, 0, kEcx, 0, kNone},
@@ -105,6 +110,7 @@ std::array<uint32_t, 4> Cpuid(uint32_t leaf, uint32_t subleaf) {
 // Bits of XCR0: what the system saves.
 bool SystemSaves(State state) {
   if (state == kNone) return true;
+  if (state == kTiles) return support::TilesPermitted();
   constexpr uint32_t kOsXsave = 1u << 27;
   if ((Cpuid(1, 0)[kEcx] & kOsXsave) == 0) return false;
   uint32_t low = 0, high = 0;

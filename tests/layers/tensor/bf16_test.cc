@@ -50,6 +50,18 @@ TEST(Bf16, DotAddsTheHighProductFirst) {
   EXPECT_EQ(Bf16Dot(0x1p-127f, 0, 0), 0);  // a denormal counts as zero
 }
 
+TEST(Bf16, TileSumAddsEachHalfByItself) {
+  // 2²⁵ swallows the 1 that stands beside it in its half, and cancels the other half's.
+  const uint32_t a[] = {Bf16Pair(0x1p25f, -0x1p25f), Bf16Pair(1, 3)};
+  const uint32_t ones[] = {Bf16Pair(1, 1), Bf16Pair(1, 1)};
+  EXPECT_EQ(Bf16TileSum(7, a, ones), 7 + ((0x1p25f + 1) - (0x1p25f - 3)));
+  EXPECT_EQ(Bf16TileSum(1, a, ones), Bf16TileSum(0, a, ones) + 1);  // the sum comes last
+  const uint32_t b[] = {Bf16Pair(3, 5)};
+  const uint32_t c[] = {Bf16Pair(7, 11)};
+  EXPECT_EQ(Bf16TileSum(1, b, c), 1 + 21 + 55);
+  EXPECT_EQ(Bf16TileSum(0x1p-127f, {}, {}), 0);  // a denormal counts as zero
+}
+
 TEST(Bf16, MatmulIsTheMatmulOfRoundedFactors) {
   Graph g;
   const NodeId a = g.AddInput("a", DType::kF32, {2, 3, 4});

@@ -151,6 +151,38 @@ TEST(KernelVerify, StagedValuesAreReadAgainAndFit) {
       "resource-bound", "more than 786432 bytes together");
 }
 
+TEST(KernelVerify, SumsInTilesLieAsTilesAreRead) {
+  using K = l0::Kernel;
+  const std::string text = R"(
+kernel products(x: in u32 [128, 40], w: in u32 [40, 256], y: out f32 [128, 256]) {
+    axis i : grid 128 block 32 tile 32
+    axis j : loop 256 tile 32 vector 16
+    axis k : reduce 40 tile 16
+    %0 = load x[40*i + k]
+    %1 = load w[256*k + j]
+    %2 = bf16_dot %0, %1
+    %3 = reduce_add %2 over k in tiles
+    store y[256*i + j], %3
+})";
+  EXPECT_EQ(VerifyText(text), "");
+  EXPECT_NE(l0::PrintKernel(Parse(text)).find("over k in tiles\n"), std::string::npos);
+  const auto reject = [&](const std::function<void(K&)>& change, const std::string& expected) {
+    K kernel = Parse(text);
+    change(kernel);
+    const std::string message = Verify(kernel);
+    EXPECT_NE(message.find("may not be summed in tiles: " + expected), std::string::npos)
+        << expected << "\n"
+        << message;
+  };
+  reject([](K& k) { k.uops[3].fold = l0::Fold::kMax; }, "it is no sum");
+  reject([](K& k) { k.axes[1].vector = 8; }, "one factor has 16 lanes");
+  reject([](K& k) { k.axes[2].tile = 8; }, "'k' takes a tile of 16");
+  reject([](K& k) { k.uops[0].index.terms = {{0, 1}, {2, 128}}; }, "neighbours of the factors");
+  reject([](K& k) { k.uops[1].index.terms = {{1, 1}}; }, "neighbours of the factors");
+  reject([](K& k) { k.axes[0].tile = k.axes[0].block = 64; }, "that takes more than 6 tiles");
+  reject([](K& k) { k.uops[0].guards = {{{0, {{2, 1}}}, 0, 39}}; }, "a factor is not loaded");
+}
+
 TEST(KernelVerify, GuardsBoundTheIndex) {
   // A 3×3 window on a padded image: row y+d-1 and column x+e-1 stay inside by their guards.
   const auto conv = [](const std::string& guard) {

@@ -53,13 +53,11 @@ TEST(Bf16Choice, IsTakenUnderFastAlone) {
   }
 }
 
-// Without the instructions it would cost many times as much; tiles of AMX are not known of.
+// Without the instructions it would cost many times as much.
 TEST(Bf16Choice, IsNotTakenWhereTheCpuHasNoSuchProducts) {
   const Graph g = Products(256, 512, 384);
-  for (const std::vector<std::string>& features : {std::vector<std::string>{"avx2", "fma"},
-                                                   {"avx2", "avx512f", "fma"},
-                                                   {"sse2"},
-                                                   {"amx_bf16", "avx2", "avx512f", "fma"}}) {
+  for (const std::vector<std::string>& features :
+       {std::vector<std::string>{"avx2", "fma"}, {"avx2", "avx512f", "fma"}, {"sse2"}}) {
     TestOptions options = Fast();
     options.features = features;
     const auto lowered = LowerForTest(g, options);
@@ -76,16 +74,72 @@ TEST(Bf16Choice, IsOfF32WithEvenSumsAlone) {
   }
 }
 
+size_t TileKernels(const LoweredForTest& lowered) {
+  size_t count = 0;
+  for (const Launch& launch : lowered.plan.launches) {
+    count += PrintKernel(launch.kernel).find("in tiles") != std::string::npos;
+  }
+  return count;
+}
+
+TestOptions WithTiles(search::Mode mode = search::Mode::kEGraph) {
+  TestOptions options = Fast(mode);
+  options.features = {"amx_bf16", "avx2", "avx512bf16", "avx512f", "fma"};
+  return options;
+}
+
+TEST(TileChoice, IsTakenUnderFastWhereTheCpuHasTiles) {
+  const Graph g = Products(256, 512, 384);
+  for (const search::Mode mode : {search::Mode::kGreedy, search::Mode::kEGraph}) {
+    const auto lowered = LowerForTest(g, WithTiles(mode));
+    ASSERT_TRUE(lowered);
+    EXPECT_EQ(TileKernels(*lowered), 3u) << Describe(*lowered);
+  }
+  TestOptions options = WithTiles();
+  options.numerics = egraph::Numerics::kReassoc;
+  const auto reassoc = LowerForTest(g, options);
+  ASSERT_TRUE(reassoc);
+  EXPECT_EQ(Bf16Kernels(*reassoc), 0u);
+  const auto without = LowerForTest(g, Fast());
+  ASSERT_TRUE(without);
+  EXPECT_EQ(TileKernels(*without), 0u);
+}
+
+// What it beat stands beside it, and each of it can be had.
+TEST(TileChoice, IsADecisionThatCanBeForced) {
+  const Graph g = Products(256, 512, 384);
+  TestOptions options = WithTiles();
+  options.explain = true;
+  const auto winner = LowerForTest(g, options);
+  ASSERT_TRUE(winner);
+  const search::Decision* schedule = nullptr;
+  const search::Loser* plain = nullptr;
+  for (const search::Decision& decision : winner->explanation.decisions) {
+    if (!decision.chosen.starts_with("tiles ")) continue;
+    schedule = &decision;
+    for (const search::Loser& loser : decision.losers) {
+      if (loser.label.starts_with("tile ")) plain = &loser;
+    }
+  }
+  ASSERT_NE(schedule, nullptr);
+  ASSERT_NE(plain, nullptr);
+  EXPECT_GT(plain->cost[0].value, schedule->cost[0].value);
+  options.forced[schedule->id] = plain->label;
+  const auto forced = LowerForTest(g, options);
+  ASSERT_TRUE(forced);
+  EXPECT_EQ(TileKernels(*forced) + 1, TileKernels(*winner));
+}
+
 // Each sum is within 2⁻⁷ of the sum of its terms' sizes: two factors, each rounded by at most 2⁻⁸.
 TEST(Bf16Choice, StaysWithinItsBound) {
-  for (const search::Mode mode :
-       {search::Mode::kOff, search::Mode::kGreedy, search::Mode::kEGraph}) {
+  for (TestOptions options :
+       {Fast(search::Mode::kOff), Fast(search::Mode::kGreedy), Fast(), WithTiles()}) {
     const Graph g = Products(64, 96, 80);
-    TestOptions options = Fast(mode);
     options.forced["l0/test/bf16/products"] = "everywhere";
     const auto lowered = LowerForTest(g, options);
     ASSERT_TRUE(lowered);
     EXPECT_EQ(Bf16Kernels(*lowered), 3u) << Describe(*lowered);
+    if (!options.features.empty()) EXPECT_GT(TileKernels(*lowered), 0u) << Describe(*lowered);
     const std::vector<Array> inputs = RandomInputs(g, 5);
     std::vector<Array> sizes = inputs;
     for (Array& array : sizes) {
