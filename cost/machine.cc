@@ -176,6 +176,8 @@ constexpr double kNearTileBytes = 32 << 10;
 constexpr double kFarTileLoad = 2.5;
 // Sums are stored and loaded again, a row at a time; shapes are configured where tiles differ.
 constexpr double kSumTileCycles = 40;
+// Rows of a body lie a row of the result apart, and nothing fetches them ahead of its stores.
+constexpr double kRowCycles = 100;
 constexpr double kConfigureCycles = 200;
 
 double TileCycles(const l0::Kernel& kernel, const l0::Schedule& schedule, const CpuMachine& m) {
@@ -204,7 +206,9 @@ double TileCycles(const l0::Kernel& kernel, const l0::Schedule& schedule, const 
     const double load = m.tile_load * (panels > kNearTileBytes ? kFarTileLoad : 1);
     cycles +=
         sums * tiles_of(product->sum) * std::max(m.tile_product, schedule.loads_per_fma * load);
-    cycles += sums * kSumTileCycles + (uneven ? bodies * kConfigureCycles : 0);
+    cycles += sums * kSumTileCycles +
+              sums * l0::kTileEdge * kRowCycles / static_cast<double>(product->wide) +
+              (uneven ? bodies * kConfigureCycles : 0);
   }
   return cycles;
 }
