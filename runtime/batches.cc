@@ -123,6 +123,7 @@ Batches::Batches(const l0::Sampler& sampler, const l0::DataSource& source, const
       tables_(source.fields.size()) {
   batches_per_epoch_ =
       sampler.drop_last ? samples_ / sampler.batch : (samples_ + sampler.batch - 1) / sampler.batch;
+  orders_ = std::make_shared<EpochOrders>(sampler, samples_);
   for (size_t f = 0; f < source.fields.size(); ++f) {
     const FieldData& field = data.fields[f];
     if (field.type != Stored::kU8 || source.fields[f].dtype != tensor::DType::kF32) continue;
@@ -138,16 +139,24 @@ int64_t Batches::Rows(int64_t number) const {
   return std::min(sampler_.batch, samples_ - first);
 }
 
-void Batches::Order(int64_t epoch) {
-  if (sampler_.kind == l0::SampleKind::kReplay || epoch == ordered_epoch_) return;
+std::shared_ptr<const std::vector<uint32_t>> EpochOrders::Of(int64_t epoch) {
+  std::lock_guard lock(mutex_);
+  std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+  if (const auto found = known_.find(epoch); found != known_.end()) {
+    if (auto order = found->second.lock()) return order;
+  }
+  auto order = std::make_shared<const std::vector<uint32_t>>(Make(epoch));
+  known_[epoch] = order;
+  return order;
+}
+
+std::vector<uint32_t> EpochOrders::Make(int64_t epoch) const {
   const bool shuffle = sampler_.kind == l0::SampleKind::kEpochShuffle;
-  ordered_epoch_ = epoch;
+  if (sampler_.kind == l0::SampleKind::kReplay) return {};
   if (sampler_.shards == 1) {
-    if (shuffle) {
-      order_ = tensor::ShuffledIndices(static_cast<uint32_t>(samples_), sampler_.seed,
-                                       static_cast<uint64_t>(epoch));
-    }
-    return;
+    if (!shuffle) return {};
+    return tensor::ShuffledIndices(static_cast<uint32_t>(samples_), sampler_.seed,
+                                   static_cast<uint64_t>(epoch));
   }
   // A batch takes as many samples of each shard, one shard after the other; the rest of the shards
   // makes the last.
@@ -164,13 +173,14 @@ void Batches::Order(int64_t epoch) {
     }
     shards.push_back(std::move(own));
   }
-  order_.clear();
+  std::vector<uint32_t> order;
   for (int64_t first = 0; first < each; first += share) {
     for (const std::vector<uint32_t>& shard : shards) {
       const int64_t end = std::min(first + share, each);
-      order_.insert(order_.end(), shard.begin() + first, shard.begin() + end);
+      order.insert(order.end(), shard.begin() + first, shard.begin() + end);
     }
   }
+  return order;
 }
 
 int64_t Batches::SampleAt(int64_t number, int64_t row) const {
@@ -188,11 +198,14 @@ int64_t Batches::SampleAt(int64_t number, int64_t row) const {
     return (seen - 1 - back) % samples_;
   }
   const int64_t position = number % batches_per_epoch_ * sampler_.batch + row;
-  return order_.empty() ? position : order_[static_cast<size_t>(position)];
+  return order_->empty() ? position : (*order_)[static_cast<size_t>(position)];
 }
 
 absl::Status Batches::Fill(int64_t number, size_t field, std::byte* out) {
-  Order(number / batches_per_epoch_);
+  if (const int64_t epoch = number / batches_per_epoch_; epoch != ordered_epoch_) {
+    order_ = orders_->Of(epoch);
+    ordered_epoch_ = epoch;
+  }
   const FieldData& data = data_.fields[field];
   const l0::FieldSource& declared = source_.fields[field];
   const tensor::DType dtype = declared.dtype;

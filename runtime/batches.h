@@ -11,6 +11,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -27,6 +30,26 @@ int64_t RowsFor(const l0::Sampler& sampler, int64_t samples);
 // The source as its rows are stored: fields of a window without their first axis.
 l0::DataSource AsStored(const l0::Sampler& sampler, const l0::DataSource& source);
 
+// The order of an epoch's samples, found once for all that draw from the sampler.
+class EpochOrders {
+ public:
+  // `samples` of an epoch.
+  EpochOrders(const l0::Sampler& sampler, int64_t samples) : sampler_(sampler), samples_(samples) {}
+
+  // Empty for a sampler that draws them as they are stored. From any thread.
+  std::shared_ptr<const std::vector<uint32_t>> Of(int64_t epoch);
+
+ private:
+  std::vector<uint32_t> Make(int64_t epoch) const;
+
+  const l0::Sampler& sampler_;
+  const int64_t samples_;
+  std::mutex mutex_;
+  // Those that somebody draws by: batches in flight may belong to either side of an epoch's end.
+  std::map<int64_t, std::weak_ptr<const std::vector<uint32_t>>> known_;
+};
+
+// One thread's: a copy draws the same batches on another.
 class Batches {
  public:
   // `source` declares samples, `data` holds stored rows (AsStored). The data must outlive the
@@ -43,7 +66,6 @@ class Batches {
   void FillMask(int64_t number, std::span<float> mask) const;
 
  private:
-  void Order(int64_t epoch);
   // The sample that is row `row` of the batch.
   int64_t SampleAt(int64_t number, int64_t row) const;
 
@@ -52,9 +74,10 @@ class Batches {
   const SplitData& data_;
   int64_t samples_ = 0;  // of an epoch
   int64_t batches_per_epoch_ = 1;
+  std::shared_ptr<EpochOrders> orders_;
   int64_t ordered_epoch_ = -1;
-  std::vector<uint32_t> order_;       // of the epoch ordered_epoch_; empty for a sequential sampler
-  std::vector<int64_t> stored_rows_;  // of a batch, where they are read from the disk
+  std::shared_ptr<const std::vector<uint32_t>> order_;  // of the epoch ordered_epoch_
+  std::vector<int64_t> stored_rows_;        // of a batch, where they are read from the disk
   std::vector<std::byte> stored_bytes_;     // theirs
   std::vector<std::vector<float>> tables_;  // per field of bytes wanted as f32: byte → value
 };

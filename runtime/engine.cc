@@ -52,12 +52,16 @@ absl::Status Engine::Bind(const Regions& regions) {
     tokens_.push_back(std::make_unique<Semaphore>(token.initial));
   }
   for (const l0::Sequence& sequence : plan.sequences) {
+    StreamState& stream = streams_[sequence.stream];
     std::vector<BoundLaunch>& bound = launches_.emplace_back(sequence.commands.size());
     bool other = false;
     for (size_t c = 0; c < sequence.commands.size(); ++c) {
       const l0::Command& command = sequence.commands[c];
       other = other || (command.kind == CommandKind::kReport && command.split != kTrainSplit) ||
               command.kind == CommandKind::kCheckpoint;
+      if (command.kind == CommandKind::kLoad && p_.batches[command.sampler] != nullptr) {
+        stream.batches.try_emplace(command.sampler, *p_.batches[command.sampler]);
+      }
       if (command.kind != CommandKind::kLaunch) continue;
       const l0::Kernel& kernel = plan.kernels[command.kernel];
       bound[c].function = p_.kernels.Find(command.kernel);
@@ -166,7 +170,7 @@ bool Engine::RunCommand(StreamState& stream, const l0::Command& command, const B
       p_.team.Run(launch.function, launch.params.data(), launch.blocks);
       break;
     case CommandKind::kLoad:
-      if (absl::Status s = RunLoad(command, argument); !s.ok()) {
+      if (absl::Status s = RunLoad(stream, command, argument); !s.ok()) {
         Fail(std::move(s));
         return false;
       }
@@ -202,8 +206,8 @@ bool Engine::RunCommand(StreamState& stream, const l0::Command& command, const B
   return true;
 }
 
-absl::Status Engine::RunLoad(const l0::Command& command, int64_t argument) {
-  Batches& batches = *p_.batches[command.sampler];
+absl::Status Engine::RunLoad(StreamState& stream, const l0::Command& command, int64_t argument) {
+  Batches& batches = stream.batches.at(command.sampler);
   const l0::Sampler& sampler = p_.plan.samplers[command.sampler];
   const l0::DataSource& source = p_.plan.sources[sampler.source];
   for (const auto& [name, buffer] : command.fields) {
@@ -218,7 +222,7 @@ absl::Status Engine::RunLoad(const l0::Command& command, int64_t argument) {
                                 static_cast<size_t>(sampler.batch)});
   }
   std::lock_guard lock(events_);
-  loaded_rows_[sampler.split].push_back(batches.Rows(argument));
+  loaded_rows_[sampler.split][argument] = batches.Rows(argument);
   return absl::OkStatus();
 }
 
@@ -233,10 +237,13 @@ void Engine::RunReport(const l0::Command& command, int64_t argument) {
   }
   std::lock_guard lock(events_);
   int64_t rows = 0;
-  std::deque<int64_t>& loaded = loaded_rows_[command.split];
-  if (!loaded.empty()) {
-    rows = loaded.front();
-    loaded.pop_front();
+  // A plan by hand may report under other numbers than it loads: then those of the earliest batch.
+  std::map<int64_t, int64_t>& loaded = loaded_rows_[command.split];
+  auto batch = loaded.find(argument);
+  if (batch == loaded.end()) batch = loaded.begin();
+  if (batch != loaded.end()) {
+    rows = batch->second;
+    loaded.erase(batch);
   }
   p_.metrics.Add(report, rows);
   p_.sink.OnReport(report);

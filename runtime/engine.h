@@ -9,7 +9,6 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,7 +47,8 @@ class Engine : private l0::ControlHost {
     const Memory& memory;
     const KernelTable& kernels;
     WorkerTeam& team;
-    std::vector<std::unique_ptr<Batches>>& batches;  // by SamplerId; null where the unit loads none
+    // By SamplerId; null where the unit loads none. Each stream that loads has a copy.
+    const std::vector<std::unique_ptr<Batches>>& batches;
     Metrics& metrics;
     EventSink& sink;
     std::atomic<int64_t>& signals;  // the host's region `signals`
@@ -83,6 +83,7 @@ class Engine : private l0::ControlHost {
   struct StreamState {
     std::unique_ptr<DescriptorQueue> queue;        // null: the unit gives it no work
     std::unique_ptr<DescriptorQueue> completions;  // may be null
+    std::map<l0::SamplerId, Batches> batches;      // that it loads
     double busy = 0, waiting = 0, other = 0;       // seconds; written by the stream's own thread
   };
 
@@ -97,7 +98,7 @@ class Engine : private l0::ControlHost {
   bool RunSequence(l0::StreamId id, l0::SequenceId sequence, int64_t argument, int64_t descriptor);
   bool RunCommand(StreamState& stream, const l0::Command& command, const BoundLaunch& launch,
                   int64_t argument, int64_t descriptor);
-  absl::Status RunLoad(const l0::Command& command, int64_t argument);
+  absl::Status RunLoad(StreamState& stream, const l0::Command& command, int64_t argument);
   void RunReport(const l0::Command& command, int64_t argument);
   void RunPublish(const l0::Command& command, int64_t argument);
   absl::Status RunCheckpoint();
@@ -115,7 +116,8 @@ class Engine : private l0::ControlHost {
 
   // Reports, events and their figures, one at a time.
   std::mutex events_;
-  std::map<std::string, std::deque<int64_t>> loaded_rows_;  // per split: batches not yet reported
+  // Per split: the rows of batches not yet reported, by the argument of their descriptor.
+  std::map<std::string, std::map<int64_t, int64_t>> loaded_rows_;
   struct Pace {
     Time period_begin, told, mark;
     int64_t mark_samples = 0, run_samples = 0;

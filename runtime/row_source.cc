@@ -29,22 +29,22 @@ class FileRows : public RowSource {
   }
 
   absl::Status Read(std::span<const int64_t> rows, std::span<std::byte> out) override {
-    requests_.clear();
+    std::vector<ReadRequest> requests;
     for (size_t i = 0; i < rows.size(); ++i) {
       ReadRequest request;
       request.fd = file_.fd();
       request.offset = layout_.offset + rows[i] * static_cast<int64_t>(row_bytes_);
       request.to = out.subspan(i * row_bytes_, row_bytes_);
       // Rows that follow one another are one read.
-      if (!requests_.empty() && rows[i] == rows[i - 1] + 1) {
-        ReadRequest& last = requests_.back();
+      if (!requests.empty() && rows[i] == rows[i - 1] + 1) {
+        ReadRequest& last = requests.back();
         last.to = {last.to.data(), last.to.size() + row_bytes_};
       } else {
-        requests_.push_back(request);
+        requests.push_back(request);
       }
     }
-    reader_.Read(requests_);
-    for (const ReadRequest& request : requests_) {
+    reader_.Read(requests);
+    for (const ReadRequest& request : requests) {
       if (request.error != 0) return Unreadable(path_, request.error);
       if (request.done < request.to.size()) {
         const int64_t at = request.offset + static_cast<int64_t>(request.done) - layout_.offset;
@@ -62,7 +62,6 @@ class FileRows : public RowSource {
   const ArrayLayout layout_;
   FileReader& reader_;
   size_t row_bytes_ = 0;
-  std::vector<ReadRequest> requests_;
 };
 
 constexpr int64_t kMaxImageFile = int64_t{256} << 20;
@@ -85,7 +84,7 @@ class ImageRows : public RowSource {
 
  private:
   absl::Status ReadSome(std::span<const int64_t> rows, std::span<std::byte> out) {
-    arena_.Reset();
+    Arena arena;  // the files' bytes
     std::vector<RegularFile> files;
     std::vector<ReadRequest> requests;
     for (int64_t row : rows) {
@@ -99,7 +98,7 @@ class ImageRows : public RowSource {
       }
       ReadRequest request;
       request.fd = file->fd();
-      request.to = arena_.Take(static_cast<size_t>(status.st_size));
+      request.to = arena.Take(static_cast<size_t>(status.st_size));
       requests.push_back(request);
       files.push_back(*std::move(file));
     }
@@ -118,7 +117,6 @@ class ImageRows : public RowSource {
   const std::vector<std::string> paths_;
   const ImageExtents extents_;
   FileReader& reader_;
-  Arena arena_;  // the files' bytes
 };
 
 }  // namespace

@@ -20,8 +20,8 @@ namespace l3c::runtime {
 class RowSource {
  public:
   virtual ~RowSource() = default;
-  // Rows by their numbers, one after the other, into `out`. From one thread at a time. An error
-  // names the file, and the row where it is one row's fault.
+  // Rows by their numbers, one after the other, into `out`. From any thread. An error names the
+  // file, and the row where it is one row's fault.
   virtual absl::Status Read(std::span<const int64_t> rows, std::span<std::byte> out) = 0;
 };
 

@@ -101,6 +101,18 @@ class Queues {
     }
   }
 
+  // Of each slot, as many as it has streams.
+  void AddSlots(const std::vector<std::vector<SequenceId>>& slots) {
+    for (size_t i = 0; !slots.empty() && i < slots.front().size(); ++i) {
+      std::vector<SequenceId> of_stream;
+      for (const std::vector<SequenceId>& slot : slots) of_stream.push_back(slot[i]);
+      Add(of_stream);
+    }
+  }
+  void PushAll(const std::vector<SequenceId>& sequences, Operand shifted_argument) {
+    for (SequenceId sequence : sequences) Push(sequence, shifted_argument);
+  }
+
   // Pushes `sequence` with `argument`, a register already shifted to its place.
   void Push(SequenceId sequence, Operand shifted_argument) {
     Operand descriptor =
@@ -171,11 +183,13 @@ class TrainingBuilder {
       queues_.Add(phase.load);
       queues_.Add(phase.fetch);
       queues_.Add(phase.train);
+      queues_.AddSlots(phase.beside);
       queues_.Add({phase.publish_train});
       if (phase.eval_batches == 0) continue;
       queues_.Add(phase.load_eval);
       queues_.Add(phase.fetch_eval);
       queues_.Add(phase.eval);
+      queues_.AddSlots(phase.beside_eval);
       queues_.Add({phase.publish_test});
     }
     queues_.Add({control_.checkpoint});
@@ -300,6 +314,7 @@ class TrainingBuilder {
       queues_.Push(phase.load[k], argument);
       if (!phase.fetch.empty()) queues_.Push(phase.fetch[k], argument);
       queues_.Push(phase.train[k], argument);
+      if (!phase.beside.empty()) queues_.PushAll(phase.beside[k], argument);
       Operand next = Increment(kStep, step);
       Operand epoch_step = Increment(kEpochStep, b_.Load(cursor_, kEpochStep));
       Operand full = b_.Cmp(CmpOp::kEq, epoch_step, Limit(p, kStepsPerEpoch));
@@ -372,6 +387,7 @@ class TrainingBuilder {
       queues_.Push(phase.load_eval[k], argument);
       if (!phase.fetch_eval.empty()) queues_.Push(phase.fetch_eval[k], argument);
       queues_.Push(phase.eval[k], argument);
+      if (!phase.beside_eval.empty()) queues_.PushAll(phase.beside_eval[k], argument);
       Operand next = Increment(kEvalBatch, batch);
       Operand more = b_.Cmp(CmpOp::kLt, next, Limit(p, kEvalBatches));
       b_.Branch(more, blocks.eval_poll[k], blocks.eval_end);
@@ -428,6 +444,7 @@ ControlUnit BuildEvaluationControl(const Plan& plan, const EvaluationControl& co
   queues.Add(control.load);
   queues.Add(control.fetch);
   queues.Add(control.eval);
+  queues.AddSlots(control.beside);
   queues.Add({control.publish});
 
   size_t depth = control.load.size();
@@ -449,6 +466,7 @@ ControlUnit BuildEvaluationControl(const Plan& plan, const EvaluationControl& co
     queues.Push(control.load[k], argument);
     if (!control.fetch.empty()) queues.Push(control.fetch[k], argument);
     queues.Push(control.eval[k], argument);
+    if (!control.beside.empty()) queues.PushAll(control.beside[k], argument);
     Operand next = b.Arith(ArithOp::kAdd, batch, Operand::Imm(1));
     b.Store(cursor, 0, next);
     b.Branch(b.Cmp(CmpOp::kLt, next, b.Load(limits, 0)), polls[k], publish);

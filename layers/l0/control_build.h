@@ -60,6 +60,9 @@ struct PhaseControl {
   SequenceId publish_test = 0;  // { publish test }
   // Transfers of each slot beside the loads, on a stream of their own; empty where there are none.
   std::vector<SequenceId> fetch, fetch_eval;
+  // By slot: the parts of a step that other compute streams run, started with `train` and `eval`;
+  // empty where there is one compute stream.
+  std::vector<std::vector<SequenceId>> beside, beside_eval;
 };
 
 struct TrainingControl {
@@ -73,6 +76,7 @@ struct EvaluationControl {
   std::vector<SequenceId> eval;
   SequenceId publish = 0;
   std::vector<SequenceId> fetch;
+  std::vector<std::vector<SequenceId>> beside;
 };
 
 // The unit `train`. Reads plan.streams and plan.sequences, nothing else of the plan.

@@ -16,6 +16,21 @@ namespace {
 constexpr double kSmallWork = 16384;
 // Blocks for each worker, so that one that started late still evens out.
 constexpr int64_t kBlocksPerWorker = 8;
+
+// The largest divisor of `n` up to `most`. n is at most kTried², as extents are (kMaxExtent), so
+// that of a divisor and its quotient one is tried.
+int64_t LargestDivisor(int64_t n, int64_t most) {
+  constexpr int64_t kTried = int64_t{1} << 20;
+  most = std::min(most, n);
+  const int64_t first = (n + most - 1) / most;
+  for (int64_t parts = first; parts <= std::min(n, first + kTried); ++parts) {
+    if (n % parts == 0) return n / parts;
+  }
+  int64_t divisor = std::min(most, kTried);
+  while (n % divisor != 0) --divisor;
+  return divisor;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(const Kernel& kernel, const ScheduleTarget& target)
@@ -202,14 +217,13 @@ void Scheduler::SetGrid(Schedule& schedule, AxisId axis) const {
     return;
   }
   const int64_t wanted = kBlocksPerWorker * target_.workers;
-  const auto longest = [&](int64_t block_tiles) {
-    return std::min(RoundUp(tiles, block_tiles * target_.workers) / target_.workers, tiles);
-  };
-  int64_t best = (tiles + wanted - 1) / wanted;
-  for (int64_t block_tiles = best; block_tiles-- > 1;) {
-    if (longest(block_tiles) < longest(best)) best = block_tiles;
+  int64_t most = (tiles + wanted - 1) / wanted;
+  if (target_.workers > 1) {
+    // The worker that has the most then has no more than its part of the tiles, rounded up: its
+    // blocks are whole just when their length divides that part.
+    most = LargestDivisor((tiles + target_.workers - 1) / target_.workers, most);
   }
-  a.block = best * a.tile;
+  a.block = most * a.tile;
 }
 
 std::optional<AxisId> Scheduler::GridAxis(const Schedule& schedule) const {

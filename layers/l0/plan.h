@@ -30,6 +30,7 @@ enum class PoolKind : uint8_t {
   kStaging,     // batches in flight between loader and compute, one set a pipeline slot
   kWindow,      // state brought in from another memory: slots take turns at the same bytes, kept
                 // apart by the order of streams alone
+  kExchange,    // intermediates of a step that several streams run: as a window's
 };
 
 struct Pool {

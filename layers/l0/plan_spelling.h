@@ -15,7 +15,8 @@ struct Spelling {
 inline constexpr Spelling kPoolKinds[] = {{"persistent", static_cast<int>(PoolKind::kPersistent)},
                                           {"arena", static_cast<int>(PoolKind::kArena)},
                                           {"staging", static_cast<int>(PoolKind::kStaging)},
-                                          {"window", static_cast<int>(PoolKind::kWindow)}};
+                                          {"window", static_cast<int>(PoolKind::kWindow)},
+                                          {"exchange", static_cast<int>(PoolKind::kExchange)}};
 inline constexpr Spelling kStreamKinds[] = {{"loader", static_cast<int>(StreamKind::kLoader)},
                                             {"compute", static_cast<int>(StreamKind::kCompute)},
                                             {"host", static_cast<int>(StreamKind::kHost)},

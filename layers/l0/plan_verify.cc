@@ -111,7 +111,7 @@ class Verifier {
         }
         if (b.size == 0 || a.last_use < b.first_use || b.last_use < a.first_use) continue;
         const Pool& pool = plan_.pools[a.pool];
-        if (pool.kind == PoolKind::kWindow) continue;
+        if (pool.kind == PoolKind::kWindow || pool.kind == PoolKind::kExchange) continue;
         if (pool.kind == PoolKind::kArena && !UsedTogether(order[i], order[j])) continue;
         Error(Kind::kSafety, b.span,
               "buffers '" + a.name + "' and '" + b.name + "' share bytes of pool '" + pool.name +

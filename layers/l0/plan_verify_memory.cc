@@ -114,10 +114,12 @@ class PlanMemory {
         diagnostics_.Error(Kind::kConsistency, op.span, title + " is initialised twice");
       }
       const PoolKind kind = plan_.pools[buffer.pool].kind;
-      if (kind == PoolKind::kArena || kind == PoolKind::kWindow) {
+      if (kind == PoolKind::kArena || kind == PoolKind::kWindow || kind == PoolKind::kExchange) {
         diagnostics_.Error(Kind::kSafety, op.span,
                            title + " lies in " +
-                               (kind == PoolKind::kArena ? "an arena" : "a window") +
+                               (kind == PoolKind::kArena    ? "an arena"
+                                : kind == PoolKind::kWindow ? "a window"
+                                                            : "an exchange") +
                                ", where no initial value stays");
       }
       const bool random = op.kind == InitKind::kNormal || op.kind == InitKind::kUniform;

@@ -114,6 +114,12 @@ bool ProgramParser::ParseReads(std::vector<std::pair<Name, Name>>& reads) {
     if (!actor || !Expect(".")) return false;
     const auto window = ExpectName("a window of the actor");
     if (!window) return false;
+    for (const auto& [other, same] : reads) {
+      if (other.text != actor->text || same.text != window->text) continue;
+      Error(window->span, "window '" + actor->text + "." + window->text + "' is read twice",
+            Kind::kConsistency)
+          .With({same.span, "it is here already"});
+    }
     reads.emplace_back(*actor, *window);
   } while (Accept(","));
   return true;

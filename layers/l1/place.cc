@@ -233,7 +233,7 @@ class Placer {
       const std::vector<std::string>& choices = facts_->choices[id];
       if (std::find(choices.begin(), choices.end(), forced->second) == choices.end()) {
         Fail("'" + forced->second + "' is no choice for " + id +
-                 WhyNoChoice(demand_, id, forced->second),
+                 WhyNoChoice(demand_, *facts_, id, forced->second),
              "the choices are " + Listed(choices));
         return std::nullopt;
       }
@@ -294,7 +294,8 @@ class Placer {
     telling_ = true;
     for (const std::string& id : Decisions()) {
       // Where there is one way alone nothing is decided, but for the nodes and the depth.
-      const bool always = id.starts_with("l1/node.") || id == kDepthId;
+      const bool always = id.starts_with("l1/node.") || id == kDepthId ||
+                          (id == kPartitionId && !facts_->out_of_order.empty());
       if (!best->label.contains(id) || (!always && facts_->choices[id].size() < 2)) continue;
       Explain(id, *best, *held);
     }
@@ -403,6 +404,11 @@ class Placer {
         decision.pruned.push_back({What(id) + label, std::move(why), 1});
       } else {
         excluded.push_back(label);
+      }
+    }
+    if (id == kPartitionId) {
+      for (const std::string& label : facts_->out_of_order) {
+        decision.pruned.push_back({label, kWhyOutOfOrder, 1});
       }
     }
     if (!excluded.empty()) {

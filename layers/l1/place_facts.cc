@@ -100,9 +100,11 @@ class FactWriter {
 
     nodes_that_compute_ = static_cast<int64_t>(std::min(computing.size(), kMaxSharing));
     facts_.sites = SitesOf(system_, demand_, model_, computing, facts_.max_depth);
-    if (options_.keep_order &&
-        std::erase_if(facts_.sites, [](const Site& s) { return s.parts() > 1; })) {
-      Prune("batches that nodes share", "gradients would add up in another order (numerics exact)");
+    if (options_.keep_order) {
+      for (const Site& site : facts_.sites) {
+        if (site.parts() > 1) facts_.out_of_order.insert(PartitionOf(site));
+      }
+      std::erase_if(facts_.sites, [](const Site& site) { return site.parts() > 1; });
     }
     TellWhatIsLeftOut(computing.size());
     for (const Site& site : facts_.sites) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ inline constexpr char kRing[] = "ring";
 inline constexpr char kStagingId[] = "l1/staging";
 inline constexpr char kStagesId[] = "l1/stages";
 inline constexpr char kDepthId[] = "l1/pipeline_depth";
+// Why there are no partitions under `--numerics exact`.
+inline constexpr char kWhyOutOfOrder[] =
+    "gradients would add up in another order, which --numerics exact forbids";
 std::string NodeDecision(const std::string& operation);  // "l1/node.load", …
 std::string PartitionOf(const Site& site);               // "whole", "data(2)", "stages(2)"
 
@@ -53,6 +57,7 @@ struct PlacementFacts {
   std::string why_one_node;  // where several may not compute with state that is brought in
   std::string why_no_ring;   // of the first site that has no room for the state on each node
   std::map<int64_t, std::string> why_not_depth;
+  std::set<std::string> out_of_order;  // partitions that would add up in another order
   std::vector<search::Pruned> pruned;
   std::optional<search::NoCandidates> failure;  // else there is something to choose from
 

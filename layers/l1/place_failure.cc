@@ -246,9 +246,10 @@ PlacementCause WhyNoPlacement(const System& system, const StepDemand& demand,
   return Finder(system, demand, model, facts, held).Find();
 }
 
-std::string WhyNoChoice(const StepDemand& demand, const std::string& decision,
-                        const std::string& label) {
+std::string WhyNoChoice(const StepDemand& demand, const PlacementFacts& facts,
+                        const std::string& decision, const std::string& label) {
   if (decision != kPartitionId) return "";
+  if (facts.out_of_order.contains(label)) return std::string(": ") + kWhyOutOfOrder;
   if (!demand.why_beside_state.empty()) return ": " + demand.why_beside_state;
   for (const auto& [parts, why] : demand.why_not_shared) {
     const bool asked = label == "data(" + std::to_string(parts) + ")" ||

@@ -33,8 +33,8 @@ PlacementCause WhyNoPlacement(const System& system, const StepDemand& demand,
                               const std::map<std::string, std::string>& held);
 
 // Why a decision has no such label, or no plan with it; "" where no single cause can be told.
-std::string WhyNoChoice(const StepDemand& demand, const std::string& decision,
-                        const std::string& label);
+std::string WhyNoChoice(const StepDemand& demand, const PlacementFacts& facts,
+                        const std::string& decision, const std::string& label);
 std::string WhyNoPlanWith(const System& system, const PlacementModel& model,
                           const PlacementFacts& facts, const std::string& decision,
                           const std::string& label);

@@ -1,5 +1,7 @@
 #include "layers/l1/verify.h"
 
+#include <algorithm>
+
 #include "layers/l1/text.h"
 #include "layers/l1/verifier.h"
 #include "layers/tensor/shape_rules.h"
@@ -92,6 +94,23 @@ std::optional<Receiver> Verifier::FindReceiver(const std::string& name) const {
 
 bool Verify(const Program& program, support::Diagnostics& diagnostics) {
   return Verifier(program, diagnostics).Run();
+}
+
+bool VerifyTrains(const Program& program, support::Diagnostics& diagnostics) {
+  if (IsSystemFragment(program)) return true;
+  const bool trains =
+      std::any_of(program.actors.begin(), program.actors.end(), [](const Actor& actor) {
+        return std::any_of(actor.state.begin(), actor.state.end(),
+                           [](const StateField& field) { return field.parameter; });
+      });
+  if (trains) return true;
+  const bool none = program.actors.empty();
+  diagnostics
+      .Error(Kind::kLiveness, none ? program.schedule.span : program.actors.front().span,
+             none ? "there is nothing to train: there is no actor"
+                  : "there is nothing to train: no state field is a 'param'")
+      .Fix("mark what training changes, as in `w : tensor(f32, [4]), init: zeros, param`");
+  return false;
 }
 
 }  // namespace l3c::l1

@@ -25,5 +25,7 @@ namespace l3c::l1 {
 
 // True when nothing was reported. A system fragment is checked for its topology alone.
 bool Verify(const Program& program, support::Diagnostics& diagnostics);
+// Of a verified program: liveness. Some actor has a parameter, which is what a run leaves behind.
+bool VerifyTrains(const Program& program, support::Diagnostics& diagnostics);
 
 }  // namespace l3c::l1

@@ -102,6 +102,8 @@ template <typename Target>
 struct LoweringResult {
   std::vector<Candidate<Target>> candidates;  // best first; empty when `failure` is set
   std::optional<SearchFailure> failure;
+  // Beside diagnostics: there are candidates, but none fits into the memory that there is.
+  bool exceeds_memory = false;
   Explanation explanation;
 
   bool ok() const { return !failure.has_value(); }

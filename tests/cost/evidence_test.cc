@@ -70,11 +70,30 @@ TEST(EvidenceFile, NewerTruncatedAbsurdOrAnythingElseIsRefused) {
   EXPECT_NE(Refusal(Changed("170000000000.0", "-1")).find("'fma_flops' is absurd"),
             std::string::npos);
   EXPECT_NE(Refusal(Changed("170000000000.0", "\"fast\"")), "");
-  EXPECT_NE(Refusal(Changed("\"fma_flops\"", "\"fma\"")).find("'fma_flops' is missing"),
+  EXPECT_NE(Refusal(Changed("\"fma_flops\"", "\"fma\"")).find("'figures.fma_flops' is missing"),
             std::string::npos);
   EXPECT_NE(Refusal(Changed("   64,", "   0,")).find("a point is absurd"), std::string::npos);
   EXPECT_NE(Refusal("[]"), "");
   EXPECT_NE(Refusal("{\"format\": \"l3c evidence\"}"), "");
+}
+
+TEST(EvidenceFile, DamageIsToldWithItsPlaceInOurWords) {
+  const std::string text = PrintEvidence(Example());
+  EXPECT_EQ(Refusal(""), "it ends at line 1, column 1 in the middle: it has been cut short");
+  EXPECT_EQ(Refusal("{\n \"format\": \"l3c evidence\",\n \"version\""),
+            "it ends at line 3, column 11 in the middle: it has been cut short");
+  EXPECT_EQ(Refusal("{\n \"format\" \"l3c evidence\"}"),
+            "it is no JSON at line 2, column 24: it has been damaged");
+  EXPECT_EQ(Refusal("[]"), "it is no whole evidence file: it is no object but []");
+  EXPECT_EQ(Refusal("{\"format\": \"l3c evidence\"}"),
+            "it is no whole evidence file: 'version' is missing");
+  EXPECT_EQ(Refusal(Changed("170000000000.0", "\"fast\"")),
+            "it is no whole evidence file: 'figures.fma_flops.value' is no number but \"fast\"");
+  EXPECT_EQ(Refusal(Changed("   64,", "   \"64\",")),
+            "it is no whole evidence file: 'points[0].extents[0]' is no whole number but \"64\"");
+  for (size_t cut = 0; cut + 2 < text.size(); cut += 7) {
+    EXPECT_EQ(Refusal(text.substr(0, cut)).find("json"), std::string::npos) << cut;
+  }
 }
 
 double Best(const CpuCostModel& model, const l0::Kernel& kernel) {

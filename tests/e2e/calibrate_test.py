@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import unittest
+import unittest.mock
 
 from harness import ROOT, L3cTest
 
@@ -92,6 +93,13 @@ class Calibrate(L3cTest):
             self.assertFalse((self.dir / "run").exists())
         self.assertIn("train for more steps", run("--steps", 3, code=1).err)
 
+    def test_what_did_not_fit_into_the_time_is_told(self):
+        # Elsewhere, so that the revision of the other tests stays the newest.
+        with unittest.mock.patch.dict(os.environ, XDG_DATA_HOME=str(self.dir / "evidence")):
+            told = self.l3c("calibrate", "--seconds", 0).out
+        self.assertIn("no shape fitted into --seconds 0: its costs stay analytical", told)
+        self.assertNotIn(" 0 shapes", told)
+
     def test_a_later_revision_is_used_when_asked_for(self):
         folder = pathlib.Path(self.evidence["path"]).parent
         second = json.loads((folder / "1.json").read_text()) | {"revision": 2}
@@ -128,6 +136,10 @@ class Calibrate(L3cTest):
                           (good.replace('"version": 1', '"version": 9'), "version 9"), ("", "cut short")):
             file = self.write("evidence.json", text)
             self.assertIn(why, self.optimize("--evidence", file, code=1).err)
+        for number in ("0", "-1", "99999999999999999999"):
+            refused = self.optimize("--evidence", number, code=1).err
+            self.assertIn(f"--evidence {number}: revisions are numbers from 1 on", refused)
+            self.assertIn("--evidence none goes without", refused)
         self.assertIn("nowhere.json", self.optimize("--evidence", "nowhere.json", code=1).err)
         # The current one: a warning, and the analytical plan.
         analytical = [e for e in self.optimize("--evidence", "none").events() if e["event"] == "decision"]

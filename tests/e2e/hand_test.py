@@ -59,6 +59,14 @@ class Hand(L3cTest):
         err = self.l3c("lower", path, "--to", "l0", "--data", f"dots={self.dir / 'dots'}", code=1).err
         self.assertIn("train.y.raw", err)
 
+    def test_epochs_are_those_of_the_data_where_steps_are_counted(self):
+        for text in (HAND.read_text(), HAND.read_text().replace(", rows: 50", "")):
+            path = self.write("steps.l1", text)
+            told = self.l3c("run", path, "--data", f"dots={self.dir / 'dots'}", "--steps", 15, "--json",
+                            "--overwrite", "-o", self.dir / "steps").events()
+            epochs = [(e["epoch"], e["steps"]) for e in told if e["event"] == "epoch"]
+            self.assertEqual([(1, 7), (2, 7), (3, 1)], epochs)
+
     def test_without_phases_it_trains_for_an_epoch(self):
         text = re.sub(r"    phases .*\n", "", HAND.read_text())
         self.assertEqual(7, self.train(text)["steps"])
@@ -70,6 +78,15 @@ class Hand(L3cTest):
         other = self.write("other.l1", text.replace("isa: x86_64", "isa: arm64"))
         err = self.l3c("lower", other, "--to", "l0", code=1).err
         self.assertIn("node cpu_0 has isa arm64, which has no backend yet", err)
+
+    def test_a_program_that_trains_nothing_is_refused(self):
+        text = HAND.read_text()
+        path = self.write("still.l1", re.sub(r", +param\b", "", text))
+        line = text[:text.index("actor model")].count("\n") + 1
+        for command in (("check", path), ("lower", path, "--to", "l0"), ("run", path)):
+            err = self.l3c(*command, code=1).err
+            self.assertIn(f"still.l1:{line}:7: error[liveness]: there is nothing to train", err)
+            self.assertIn("param`", err)
 
     def test_steps_are_counted_without_metrics(self):
         text = HAND.read_text()

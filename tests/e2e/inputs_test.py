@@ -110,6 +110,26 @@ class Inputs(L3cTest):
         helped = subprocess.run([self.dir / "train", "--help"], capture_output=True, text=True)
         self.assertIn("Trains 'm'", helped.stdout)
 
+    def test_check_reads_what_data_names(self):
+        self.data()
+        folder = self.dir / "data" / "d"
+        plan = self.dir / "plan.l0"
+        placed = self.dir / "placed.l1"
+        for path, layer in ((placed, "l1"), (plan, "l0")):
+            self.l3c("lower", self.method, "--to", layer, "-o", path)
+        files = (self.spec, self.method, placed, plan)
+        for path in files:
+            told = self.l3c("check", path, "--data", f"d={folder}").out
+            self.assertIn("data d, as declared: 2 rows of test, 4 rows of train", told)
+            self.assertNotIn("as declared", self.l3c("check", path).out)
+        told = self.l3c("check", self.method, "--data", f"d={folder}", "--json").events()
+        self.assertEqual({"event": "data", "name": "d", "rows": {"test": 2, "train": 4}}, told[0])
+        self.data(train_y="0\n1\n9\n0\n")
+        for path in files:
+            self.refused("train.y.csv", args=("check", path, "--data", f"d={folder}"))
+        self.refused("did you mean 'd'?", args=("check", self.method, "--data", f"dd={folder}"))
+        self.refused("there is no folder", args=("check", self.method, "--data", f"d={self.dir / 'none'}"))
+
     # ---- outputs ------------------------------------------------------------------------------
     def test_outputs_are_looked_at_first(self):
         blocked = self.write("file", "") / "t"

@@ -92,6 +92,31 @@ class Placement(L3cTest):
             self.assertNotEqual(alone["weights_sha256"], shared["weights_sha256"])
             self.assertEqual(alone["accuracy"], shared["accuracy"])
 
+    def test_each_host_computes_on_a_stream_of_its_own(self):
+        data = small_mnist(self.dir / "mnist", rows=300, test_rows=64)
+        common = ("--data", f"mnist={data}", "--steps", 5)
+        for partition, gradients in (("data(2)", "gather"), ("data(2)", "ring"), ("stages(2)", None)):
+            forced = ["--force", f"l1/partition={partition}"]
+            forced += ["--force", f"l1/gradients={gradients}"] if gradients else []
+            placed = self.write("placed.l1", self.l3c(
+                "lower", MNIST, *common, "--to", "l1", "--system", SYSTEMS / "two_hosts.l1", *forced).out)
+            plan = self.l3c("lower", placed, *common, "--to", "l0").out
+            for line in ("    compute_cpu_0 : compute on cpu_0", "    compute_cpu_1 : compute on cpu_1"):
+                self.assertIn(line, plan)
+            for words in ("wait cpu_0_to_cpu_1", "signal cpu_1_to_cpu_0"):
+                self.assertIn(words, plan)
+            self.assertRegex(plan, r" : exchange +on ram_1,")
+            alone = ("--force", "l0/streams=one of each")
+            self.assertNotIn("compute_cpu_1", self.l3c("lower", placed, *common, "--to", "l0", *alone).out)
+            text = placed.read_text()
+            depth = re.search(r"pipeline_depth: \d", text)[0]
+            runs = [self.run_json(placed, *common, *alone)]
+            for n in (1, 2, 3, 4):
+                deep = self.write(f"depth{n}.l1", text.replace(depth, f"pipeline_depth: {n}"))
+                runs.append(self.run_json(deep, *common, "--threads", n))
+            for figure in ("weights_sha256", "loss", "accuracy"):
+                self.assertEqual(1, len({run[figure] for run in runs}), (partition, figure))
+
     HOSTS = 4
 
     def hosts(self, count=HOSTS):
@@ -144,7 +169,7 @@ class Placement(L3cTest):
         self.assertEqual(placed, self.l3c("lower", text, "--to", "l1").out)
         plan = self.l3c("lower", text, "--to", "l0").out
         self.l3c("check", self.write("ring.l0", plan))
-        for words in ("sequence train_0 on compute {", "wait full_0", "signal free_0"):
+        for words in ("sequence train_0 on compute_cpu_0 {", "wait full_0", "signal free_0"):
             self.assertIn(words, plan)
 
         free, _ = self.decisions(WIDE, "four_gpus.l1")

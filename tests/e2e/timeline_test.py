@@ -6,7 +6,7 @@ import os
 import statistics
 import unittest
 
-from harness import MNIST, L3cTest
+from harness import MNIST, ROOT, L3cTest
 
 
 class Timeline(L3cTest):
@@ -39,8 +39,12 @@ class Timeline(L3cTest):
         return sum(loaded[k + 1] < done[k] for k in range(199)) / 199
 
     def test_loading_overlaps_computing(self):
-        deep, spans, tracks = self.run_at(2, "--steps", 200)
-        self.assertEqual({"loader", "compute"}, set(tracks.values()))
+        system = ("--system", ROOT / "examples/systems/one_cpu.l1")  # cores for two loaders
+        deep, spans, tracks = self.run_at(2, "--steps", 200, *system)
+        self.assertEqual({"loader_0", "loader_1", "compute"}, set(tracks.values()))
+        # Batches take turns on the loaders, and what one loads the other does not wait for.
+        for e in self.training(spans, "load"):
+            self.assertEqual(f"loader_{e['args']['argument'] % 2}", tracks[e["tid"]])
         self.assertEqual(200, len(self.training(spans, "load")))
         self.assertEqual(200, len(self.training(spans, "report")))
         for tid in tracks:  # a stream does one thing after another
@@ -48,7 +52,8 @@ class Timeline(L3cTest):
             for a, b in zip(own, own[1:]):
                 self.assertLessEqual(a["ts"] + a["dur"], b["ts"] + 0.002)
         self.assertGreater(self.ahead(spans), 0.25)
-        flat, spans, _ = self.run_at(1, "--steps", 200)
+        flat, spans, tracks = self.run_at(1, "--steps", 200, *system)
+        self.assertEqual({"loader", "compute"}, set(tracks.values()))
         self.assertEqual(0, self.ahead(spans))
         for figure in ("weights_sha256", "loss", "accuracy", "train_loss"):
             self.assertEqual(deep[figure], flat[figure])

@@ -95,16 +95,18 @@ kernel update_b(e: in f32 [8], n: in f32 [1], b: inout f32 [1], v: inout f32 [1]
 
 std::string LinearText(const std::string& folder, const LinearOptions& options) {
   const auto number = [](int64_t n) { return std::to_string(n); };
-  std::string buffers, tokens, sequences;
+  std::string buffers, tokens, sequences, loaders;
   for (int k = 0; k < options.depth; ++k) {
     const std::string n = number(k);
+    const std::string loader = options.depth == 1 ? "loader" : "loader_" + n;
+    loaders += loader + " : loader on cpu_0\n";
     buffers += "x_" + n + " : f32 [8, 4] in staging at " + number(256 * k) + " size 128\n";
     buffers += "y_" + n + " : f32 [8, 1] in staging at " + number(256 * k + 128) + " size 32\n";
     buffers += "m_" + n + " : f32 [8] in staging at " + number(256 * k + 192) + " size 32\n";
     tokens += "free_" + n + " : 1\nready_" + n + " : 0\n";
     for (const std::string what : {"train", "test"}) {
-      sequences += "sequence load_" + what + "_" + n + " on loader {\nwait free_" + n + "\nload " +
-                   what + " { x -> x_" + n + ", y -> y_" + n + " } mask m_" + n +
+      sequences += "sequence load_" + what + "_" + n + " on " + loader + " {\nwait free_" + n +
+                   "\nload " + what + " { x -> x_" + n + ", y -> y_" + n + " } mask m_" + n +
                    "\nsignal ready_" + n + "\n}\n";
       sequences += "sequence " + what + "_" + n + " on compute_0 {\nwait ready_" + n +
                    "\nlaunch predict(x_" + n + ", w, b -> p)\nlaunch error(p, y_" + n + ", m_" + n +
@@ -155,7 +157,9 @@ std::string LinearText(const std::string& folder, const LinearOptions& options) 
          sampling +
          ", samples 20\n"
          "test : points.test sequential(batch: 8, drop_last: false), samples 11\n}\n"
-         "streams {\nloader : loader on cpu_0\ncompute_0 : compute on cpu_0\n}\n"
+         "streams {\n" +
+         loaders +
+         "compute_0 : compute on cpu_0\n}\n"
          "tokens {\n" +
          tokens + "}\n" + kKernels + sequences +
          "sequence publish_train on compute_0 {\npublish train\n}\n"

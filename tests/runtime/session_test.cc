@@ -166,6 +166,10 @@ TEST_F(SessionTest, ThreadsAndDepthDoNotShow) {
       options.threads = threads;
       ExpectSame(RunOk(plan, options), first);
     }
+    // Loaders that read from the disk share its files.
+    RunOptions disk;
+    disk.resident_bytes = 0;
+    ExpectSame(RunOk(plan, disk), first);
   }
 }
 

@@ -27,7 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int64_t kStorageBytes = int64_t{64} << 20;
 
-void PrintFigures(const cost::Evidence& evidence) {
+// `seconds` is what the shapes were given.
+void PrintFigures(const cost::Evidence& evidence, double seconds) {
   std::printf("%s, %lld cores, %s\n", evidence.target.cpu.c_str(),
               static_cast<long long>(evidence.target.cores), evidence.target.features.c_str());
   for (const cost::FigureLimits& limits : cost::kFigures) {
@@ -46,9 +47,17 @@ void PrintFigures(const cost::Evidence& evidence) {
       ++points;
       worst = std::max(worst, point.seconds.spread);
     }
-    if (points == 0) continue;
-    std::printf("  %-22s %10zu shapes, spread up to %.1f %%\n",
-                std::string(cost::ProbeName(probe)).c_str(), points, worst * 100);
+    const std::string name(cost::ProbeName(probe));
+    if (points == 0) {
+      // Only where the CPU has tiles are those measured.
+      if (probe == cost::Probe::kTiles && !evidence.figures.contains("tile_product_seconds")) {
+        continue;
+      }
+      std::printf("  %-22s no shape fitted into --seconds %g: its costs stay analytical\n",
+                  name.c_str(), seconds);
+      continue;
+    }
+    std::printf("  %-22s %10zu shapes, spread up to %.1f %%\n", name.c_str(), points, worst * 100);
   }
 }
 
@@ -126,7 +135,7 @@ int Measure(EvidenceStore& store, const Options& options) {
     PrintJsonLine({{"event", "done"}});
     return 0;
   }
-  PrintFigures(evidence);
+  PrintFigures(evidence, options.calibrate_seconds);
   std::cout << "measured in " << Duration(seconds) << ": " << path->string() << "\n";
   if (current) {
     std::cout << "plans use it from now on; --evidence none goes without\n";

@@ -18,6 +18,7 @@
 #include "layers/l1/lower.h"
 #include "layers/l1/text.h"
 #include "layers/l1/verify.h"
+#include "layers/l2/inputs.h"
 #include "layers/l2/lower.h"
 #include "layers/l2/methods.h"
 #include "layers/l2/verify.h"
@@ -32,6 +33,7 @@
 #include "tools/l3c/files.h"
 #include "tools/l3c/json_lines.h"
 #include "tools/l3c/option_values.h"
+#include "tools/l3c/other_placements.h"
 #include "tools/l3c/overrides.h"
 #include "tools/l3c/relocate.h"
 #include "tools/l3c/user_rules.h"
@@ -187,7 +189,8 @@ bool Compilation::Enter(Layer layer, std::unique_ptr<support::SourceFile> text) 
       return Succeeds(l2_ && l2::Verify(*l2_, diagnostics_));
     case Layer::kL1:
       l1_ = l1::ParseProgram(source, diagnostics_);
-      return Succeeds(l1_ && l1::Verify(*l1_, diagnostics_) && KernelFilesAreThere());
+      return Succeeds(l1_ && l1::Verify(*l1_, diagnostics_) &&
+                      l1::VerifyTrains(*l1_, diagnostics_) && KernelFilesAreThere());
     case Layer::kL0:
       l0_ = l0::ParsePlan(source, diagnostics_);
       return Succeeds(l0_ && l0::VerifyPlan(*l0_, diagnostics_) && FitsMemory() &&
@@ -342,8 +345,7 @@ std::optional<double> Compilation::StepSeconds(const l2::Module& module,
   return planned.candidates.front().cost.front().value;
 }
 
-bool Compilation::LowerMethod() {
-  Timer timer(timings_, "l2->l1");
+std::optional<l1::LowerOptions> Compilation::PlacementOptions() {
   l1::LowerOptions lowering;
   lowering.epochs = options_.epochs;
   lowering.steps = options_.steps;
@@ -351,11 +353,58 @@ bool Compilation::LowerMethod() {
   lowering.search = SearchOptions(options_, rules_);
   lowering.isas.clear();  // a placement says where, whatever runs there
   lowering.folder = fs::path(options_.file).parent_path().string();
-  if (!FindSystem(lowering.system) || !FindData(lowering.data)) return false;
-  search::LoweringResult<l1::Program> result = l1::Lower(*l2_, lowering);
+  if (!FindSystem(lowering.system) || !FindData(lowering.data)) return std::nullopt;
+  return lowering;
+}
+
+bool Compilation::LowerMethod() {
+  Timer timer(timings_, "l2->l1");
+  placing_ = PlacementOptions();
+  if (!placing_) return false;
+  search::LoweringResult<l1::Program> result = l1::Lower(*l2_, *placing_);
   explanations_.push_back(std::move(result.explanation));
   if (!result.ok()) return Fail(*result.failure);
   return EnterLowered(Layer::kL1, l1::PrintProgram(result.best()));
+}
+
+bool Compilation::PlaceOtherwise() {
+  if (!placing_) return false;  // the placement is the user's
+  if (!refused_) {
+    refused_.emplace();
+    refused_->diagnostics = diagnostics_;
+    refused_->placing = explanations_[explanations_.size() - 2];
+    refused_->others = OtherPlacements(refused_->placing);
+    refused_->texts.push_back(std::move(texts_.back()));
+  } else {
+    refused_->texts.push_back(std::move(texts_.back()));
+  }
+  texts_.pop_back();
+  explanations_.pop_back();
+  Timer timer(timings_, "l2->l1");
+  while (refused_->next < refused_->others.size() && refused_->texts.size() < kMostPlacements) {
+    const OtherPlacement& other = refused_->others[refused_->next++];
+    l1::LowerOptions lowering = *placing_;
+    lowering.search.forced[other.decision] = other.label;
+    search::LoweringResult<l1::Program> result = l1::Lower(*l2_, lowering);
+    if (!result.ok()) continue;
+    std::string text = l1::PrintProgram(result.best());
+    const bool known = std::any_of(refused_->texts.begin(), refused_->texts.end(),
+                                   [&](const LayerText& t) { return t.source->text() == text; });
+    if (known) continue;
+    TellWhatDidNotFit(refused_->placing, other, refused_->diagnostics.all().front().message,
+                      result.explanation);
+    explanations_.back() = std::move(result.explanation);
+    diagnostics_ = {};
+    if (!EnterLowered(Layer::kL1, std::move(text))) return false;
+    if (!MissingBackend()) return true;
+    refused_->texts.push_back(std::move(texts_.back()));
+    texts_.pop_back();
+  }
+  // None fits: what is told is what the first one lacks.
+  explanations_.back() = std::move(refused_->placing);
+  texts_.push_back(std::move(refused_->texts.front()));
+  diagnostics_ = refused_->diagnostics;
+  return false;
 }
 
 std::optional<Compilation::NoBackend> Compilation::MissingBackend() const {
@@ -429,6 +478,7 @@ bool Compilation::LowerPlacement() {
   for (const std::string& cut : explanations_.back().cuts) {
     std::cerr << options_.file << ": warning: " << cut << "\n";
   }
+  if (result.exceeds_memory && PlaceOtherwise()) return true;
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
   searched_step_ = result.candidates.front().cost.front();
@@ -588,6 +638,46 @@ bool Compilation::FindData(std::map<std::string, l1::DatasetInfo>& data) {
     data[declaration.name] = std::move(info);
   }
   return true;
+}
+
+std::optional<Compilation::Rows> Compilation::ReadData() const {
+  std::vector<std::pair<l0::DataSource, int64_t>> sources;  // and rows that make a sample
+  if (const l3::Module* spec = l2_ ? &l2_->spec : l3_ ? &*l3_ : nullptr) {
+    const bool sampled = l2_ && !l2_->methods.empty();
+    const int64_t window = sampled ? l2::PlanOf(l2_->methods.front().sample).window : 0;
+    for (const l3::Data& data : spec->data) {
+      sources.emplace_back(SourceOf(data), window);
+      for (size_t f = 0; f < data.fields.size(); ++f) {
+        sources.back().first.fields[f].classes = l2::ClassesOfField(*spec, data, data.fields[f]);
+      }
+    }
+  } else if (l1_) {
+    for (const l1::BoundData& data : l1_->data) {
+      sources.emplace_back(SourceOf(data), 0);
+      for (const l1::Stage& stage : l1_->stages) {
+        if (stage.sampling.data == data.name) sources.back().second = stage.sampling.window;
+      }
+    }
+  } else if (l0_) {
+    for (uint32_t s = 0; s < l0_->sources.size(); ++s) {
+      sources.emplace_back(l0_->sources[s], 0);
+      for (const l0::Sampler& sampler : l0_->samplers) {
+        if (sampler.source == s) sources.back().second = sampler.window;
+      }
+    }
+  }
+  Rows rows;
+  for (const auto& [source, window] : sources) {
+    const auto given = options_.data.find(source.name);
+    if (given == options_.data.end()) continue;
+    const absl::Status status =
+        ReadRows(source, DataFolder(source.name, ""), window, kSplits, rows[source.name]);
+    if (status.ok()) continue;
+    EnvironmentError(std::string(status.message()),
+                     "docs/data.md says what the folder of --data holds");
+    return std::nullopt;
+  }
+  return rows;
 }
 
 std::optional<int64_t> Compilation::TrainRows() const {

@@ -22,6 +22,7 @@
 #include "layers/support/diagnostics.h"
 #include "layers/support/source.h"
 #include "tools/l3c/options.h"
+#include "tools/l3c/other_placements.h"
 #include "tools/l3c/run_folder.h"
 
 namespace l3c::tools {
@@ -90,6 +91,10 @@ class Compilation {
   const std::optional<search::CostComponent>& searched_step() const { return searched_step_; }
   // What the plan's training step is predicted to take; nothing for a plan written by hand.
   std::optional<cost::StepTime> PredictedStep();
+  // What lies in the folders that --data names, read as the program declares it: the rows of each
+  // split by data. Nothing after printing what is wrong.
+  using Rows = std::map<std::string, std::map<std::string, int64_t>>;
+  std::optional<Rows> ReadData() const;
   // Folder of each data source, as --data and the default places give it; absolute.
   std::map<std::string, std::string> DataFolders() const;
 
@@ -101,7 +106,11 @@ class Compilation {
   // Of one training step of the method on the system, by the cost model; nothing when it has no
   // plan there.
   std::optional<double> StepSeconds(const l2::Module& module, const l1::System& system) const;
-  bool LowerMethod();     // l2 → l1
+  std::optional<l1::LowerOptions> PlacementOptions();  // nothing after printing what is wrong
+  bool LowerMethod();                                  // l2 → l1
+  // Where no plan of the placement fits into memory: the next one by cost that has not been tried
+  // takes its place. False where there is none.
+  bool PlaceOtherwise();
   bool LowerPlacement();  // l1 → l0
   // The cost model of a compute node: calibrated where there is evidence of it.
   std::unique_ptr<cost::CpuCostModel> CostsOf(const l1::SystemNode& node);
@@ -127,6 +136,16 @@ class Compilation {
   std::optional<l2::Module> l2_;
   std::optional<l1::Program> l1_;
   std::optional<l0::Plan> l0_;
+  std::optional<l1::LowerOptions> placing_;  // of a placement that was searched
+  // Placements without a plan that fits.
+  struct Refused {
+    support::Diagnostics diagnostics;  // of the first
+    search::Explanation placing;       // its own
+    std::vector<OtherPlacement> others;
+    size_t next = 0;  // of `others`
+    std::vector<LayerText> texts;
+  };
+  std::optional<Refused> refused_;
   std::vector<search::Explanation> explanations_;
   std::vector<Timing> timings_;
   std::string costs_rest_on_;

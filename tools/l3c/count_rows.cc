@@ -32,6 +32,8 @@ l0::DataSource SourceOf(const l1::BoundData& data) {
     added.field = field.name;
     added.dtype = field.dtype;
     added.shape = field.shape;
+    added.classes = field.classes;
+    added.ignored = field.ignored;
   }
   return source;
 }
@@ -70,12 +72,31 @@ absl::Status CountRows(const l0::DataSource& source, const std::string& folder, 
   return absl::OkStatus();
 }
 
+absl::Status ReadRows(const l0::DataSource& source, const std::string& folder, int64_t window,
+                      std::span<const std::string> splits, std::map<std::string, int64_t>& rows) {
+  l0::Sampler sampler;
+  sampler.window = window;
+  const l0::DataSource stored = runtime::AsStored(sampler, source);
+  for (const std::string& split : splits) {
+    const absl::StatusOr<runtime::DataFolder> files =
+        runtime::DataFolder::Open(stored, folder, split);
+    if (!files.ok()) return files.status();
+    const absl::StatusOr<bool> has = files->Has(split);
+    if (!has.ok()) return has.status();
+    if (!*has && split != "train") continue;
+    const absl::StatusOr<runtime::SplitData> read = runtime::ReadSplit(stored, folder, split);
+    if (!read.ok()) return read.status();
+    rows[split] = read->samples;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CountRowsOfStages(
     l1::Program& program, bool synthetic,
     const std::function<std::string(const std::string& name, const std::string& path)>& folder_of) {
-  std::set<std::string> bounding;  // the stages whose rows bound a loop
+  std::set<std::string> bounding;  // the stages whose rows bound a loop, or an epoch of one
   for (const l1::Phase& phase : program.schedule.phases) {
-    for (const std::string& name : {phase.epochs > 0 ? phase.pipeline : "", phase.eval}) {
+    for (const std::string& name : {phase.pipeline, phase.eval}) {
       const l1::Pipeline* pipeline = l1::FindPipeline(program, name);
       if (pipeline != nullptr) bounding.insert(pipeline->links.front().name);
     }

@@ -28,9 +28,13 @@ l0::DataSource SourceOf(const l1::BoundData& data);
 absl::Status CountRows(const l0::DataSource& source, const std::string& folder, int64_t window,
                        std::span<const std::string> splits, std::map<std::string, int64_t>& rows);
 
-// Where stages of an L1 text do not say how many rows their split has, and a phase runs for as long
-// as there are any: fills in what there is in the folders that `folder_of(data, path)` gives. What
-// is not there stays unsaid.
+// The same of all fields and every element, as a run reads them.
+absl::Status ReadRows(const l0::DataSource& source, const std::string& folder, int64_t window,
+                      std::span<const std::string> splits, std::map<std::string, int64_t>& rows);
+
+// Where stages that a phase draws from do not say in an L1 text how many rows their split has:
+// fills in what there is in the folders that `folder_of(data, path)` gives. What is not there stays
+// unsaid; a phase counted in steps then has one epoch.
 absl::Status CountRowsOfStages(
     l1::Program& program, bool synthetic,
     const std::function<std::string(const std::string& name, const std::string& path)>& folder_of);

@@ -58,6 +58,12 @@ std::optional<int64_t> Number(const std::string& text) {
   return number;
 }
 
+// Of any size and sign.
+bool IsNumber(const std::string& text) {
+  const size_t digits = text.starts_with('-') || text.starts_with('+') ? 1 : 0;
+  return text.size() > digits && text.find_first_not_of("0123456789", digits) == std::string::npos;
+}
+
 absl::StatusOr<cost::Evidence> ReadEvidence(const fs::path& path) {
   const absl::StatusOr<std::string> text = runtime::ReadText(path.string(), kMaxFile);
   if (!text.ok()) return text.status();
@@ -164,6 +170,15 @@ bool ChooseEvidence(const std::string& wanted, ChosenEvidence& chosen) {
   const std::optional<EvidenceStore> store = EvidenceStore::Open();
   if (!wanted.empty()) {
     const std::optional<int64_t> revision = Number(wanted);
+    std::error_code unread;
+    if (!revision && IsNumber(wanted) && !fs::exists(wanted, unread)) {
+      const int64_t newest = store ? store->Newest() : 0;
+      return EnvironmentError(
+          "--evidence " + wanted + ": revisions are numbers from 1 on",
+          "--evidence none goes without; " +
+              (newest > 0 ? "the newest revision of this machine is " + std::to_string(newest)
+                          : "'l3c calibrate' measures this machine"));
+    }
     absl::StatusOr<cost::Evidence> found =
         revision && store ? store->Read(*revision) : ReadEvidence(wanted);
     if (found.ok()) return take(std::move(found));

@@ -274,7 +274,6 @@ absl::Status Measurements::Figures(const Progress& progress, cost::Evidence& evi
 }
 
 absl::Status Measurements::Run(double seconds, const Progress& progress, cost::Evidence& evidence) {
-  const Clock::time_point start = Clock::now();
   if (absl::Status status = Figures(progress, evidence); !status.ok()) return status;
   std::vector<std::pair<cost::Probe, cost::Extents>> shapes;
   size_t longest = 0;
@@ -290,6 +289,7 @@ absl::Status Measurements::Run(double seconds, const Progress& progress, cost::E
       if (i < own.size()) shapes.emplace_back(probe, own[i]);
     }
   }
+  const Clock::time_point start = Clock::now();
   for (size_t i = 0; i < shapes.size() && Since(start) < seconds; ++i) {
     const auto& [probe, extents] = shapes[i];
     progress(std::string(cost::ProbeName(probe)),

@@ -30,7 +30,8 @@ bool FitsThisMachine(const l0::Plan& plan, bool lowered) {
   if (BytesOf(plan) <= static_cast<double>(available)) return true;
   double kept = 0;  // whatever is computed again
   for (const l0::Pool& pool : plan.pools) {
-    if (pool.kind != l0::PoolKind::kArena) kept += static_cast<double>(pool.size);
+    const bool again = pool.kind == l0::PoolKind::kArena || pool.kind == l0::PoolKind::kExchange;
+    if (!again) kept += static_cast<double>(pool.size);
   }
   if (kept > static_cast<double>(available)) {
     return EnvironmentError(DescribeMemory(plan),

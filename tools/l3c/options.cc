@@ -252,6 +252,8 @@ ParsedCommandLine ParseCommandLine(int argc, char** argv) {
 
   CLI::App* check = add_command(Verb::kCheck, "check", "Parse and verify a program");
   add_input(check)->required();
+  check->add_option("--data", length.data,
+                    "NAME=DIR: read what lies there too, and hold it against the declaration");
   check->add_flag("--json", options.json, "One JSON object a line");
 
   CLI::App* optimize =

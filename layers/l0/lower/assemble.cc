@@ -10,6 +10,8 @@
 #include "layers/l0/control_build.h"
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/lower/arena.h"
+#include "layers/l0/lower/stream_order.h"
+#include "layers/l0/lower/streams.h"
 #include "layers/l0/lower/window.h"
 #include "layers/l1/init.h"
 
@@ -34,17 +36,19 @@ struct PipelineSequences {
   std::vector<SequenceId> load;
   std::vector<SequenceId> fetch;  // empty: all state is where it is used
   std::vector<SequenceId> run;
+  std::vector<std::vector<SequenceId>> beside;  // by slot: of other compute streams
 };
 
 class Assembler {
  public:
-  Assembler(const l1::Program& program, support::Diagnostics& diagnostics)
-      : program_(program), diagnostics_(diagnostics) {}
+  Assembler(const l1::Program& program, bool one_of_each, support::Diagnostics& diagnostics)
+      : program_(program), one_of_each_(one_of_each), diagnostics_(diagnostics) {}
 
   bool Assemble(const std::map<std::string, LoweredStep>& steps, Plan& plan) {
     plan_ = &plan;
     plan.name = program_.system.name;
-    Streams();
+    streams_ = InferStreams(program_, Memories(steps), one_of_each_);
+    plan.streams = streams_.streams;
     State();
     Sources();
     // In the order of the phases, so that the text reads as the run goes.
@@ -85,15 +89,31 @@ class Assembler {
     return 0;
   }
 
-  void Streams() {
-    const l1::System& system = program_.system;
-    uint32_t loader = ComputeNode();
-    for (const l1::Stage& stage : program_.stages) {
-      if (stage.samples) loader = stage.node;
+  // The memory that a launch works in: that of the first value that it writes.
+  uint32_t MemoryOf(const LoweredStep& lowered, const Launch& launch) const {
+    for (size_t p = 0; p < launch.bindings.size(); ++p) {
+      const Binding& binding = launch.bindings[p];
+      if (launch.kernel.params[p].access == Access::kIn) continue;
+      if (binding.state < 0) return lowered.table.values[binding.storage.value].memory;
+      const StateRef& ref = all_state_[static_cast<size_t>(binding.state)];
+      return l1::MemoryOf(program_.system, program_.actors[ref.actor].node);
     }
-    plan_->streams.push_back({"loader", StreamKind::kLoader, system.nodes[loader].name, {}});
-    plan_->streams.push_back(
-        {"compute", StreamKind::kCompute, system.nodes[ComputeNode()].name, {}});
+    return l1::MemoryOf(program_.system, ComputeNode());
+  }
+
+  // Those that launches work in; the first alone where state is brought in, launch by launch in one
+  // order.
+  std::set<uint32_t> Memories(const std::map<std::string, LoweredStep>& steps) const {
+    std::set<uint32_t> memories;
+    for (const auto& far : Far()) {
+      if (far) return {};
+    }
+    for (const auto& [name, lowered] : steps) {
+      for (const Launch& launch : lowered.plan.launches) {
+        memories.insert(MemoryOf(lowered, launch));
+      }
+    }
+    return memories;
   }
 
   PoolId AddPool(const std::string& name, PoolKind kind, uint32_t memory) {
@@ -319,7 +339,8 @@ class Assembler {
       std::vector<Command> loads = {TokenCommand(CommandKind::kWait, staging.free[k])};
       if (!staging.fields.empty()) loads.push_back(std::move(load));
       loads.push_back(TokenCommand(CommandKind::kSignal, staging.full[k]));
-      sequences.load.push_back(AddSequence("load_" + step.name + slot, 0, std::move(loads)));
+      sequences.load.push_back(
+          AddSequence("load_" + step.name + slot, streams_.LoaderOf(k), std::move(loads)));
     }
     const StateWindow window = MakeWindow(lowered.plan, step, lowered.table, Far());
     const std::vector<BufferId> brought = PlaceWindow(step, window);
@@ -327,12 +348,82 @@ class Assembler {
       sequences.fetch.assign(static_cast<size_t>(Depth()), Fetch(step, window, brought));
     }
     Timeline timeline = Lay(lowered, window);
-    PlaceArena(lowered, timeline, arena);
-    for (int64_t k = 0; k < Depth(); ++k) {
-      sequences.run.push_back(AddSequence(step.name + "_" + std::to_string(k), 1,
-                                          Commands(lowered, timeline, staging, kernels, arena,
-                                                   window, brought, static_cast<size_t>(k))));
+    std::vector<StreamId> streams;  // by event
+    for (const Event& event : timeline) {
+      streams.push_back(
+          event.kind == Event::Kind::kLaunch
+              ? streams_.ComputeIn(MemoryOf(lowered, lowered.plan.launches[event.index]))
+              : streams_.compute);
     }
+    const std::set<StreamId> used(streams.begin(), streams.end());
+    PlaceArena(lowered, timeline, used.size() > 1, arena);
+    for (int64_t k = 0; k < Depth(); ++k) {
+      const std::string name = step.name + "_" + std::to_string(k);
+      std::vector<Command> commands = Commands(lowered, timeline, staging, kernels, arena, window,
+                                               brought, static_cast<size_t>(k));
+      if (used.size() == 1) {
+        sequences.run.push_back(AddSequence(name, streams_.compute, std::move(commands)));
+        continue;
+      }
+      std::map<StreamId, std::vector<Command>> dealt =
+          Deal(streams, std::move(commands), staging.buffers[static_cast<size_t>(k)]);
+      sequences.run.push_back(
+          AddSequence(name, streams_.compute, std::move(dealt.at(streams_.compute))));
+      dealt.erase(streams_.compute);
+      std::vector<SequenceId>& beside = sequences.beside.emplace_back();
+      for (auto& [stream, own] : dealt) {
+        beside.push_back(
+            AddSequence(name + "_" + plan_->streams[stream].node, stream, std::move(own)));
+      }
+    }
+  }
+
+  // A step's commands, each for its stream, and what the streams hand over to one another. `batch`:
+  // the buffers of the slot, which are filled before the first command and given up by a signal.
+  std::map<StreamId, std::vector<Command>> Deal(const std::vector<StreamId>& streams,
+                                                std::vector<Command> commands,
+                                                const std::vector<BufferId>& batch) {
+    std::vector<StreamedCommand> touched;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      const Command& command = commands[i];
+      StreamedCommand& touches = touched.emplace_back();
+      touches.stream = streams[i];
+      if (command.kind == CommandKind::kWait || command.kind == CommandKind::kSignal) {
+        touches.writes = batch;
+      } else if (command.kind == CommandKind::kCopy) {
+        touches.reads = {command.args[0]};
+        touches.writes = {command.args[1]};
+      }
+      for (const auto& [name, buffer] : command.values) touches.reads.push_back(buffer);
+      if (command.kind != CommandKind::kLaunch) continue;
+      const Kernel& kernel = plan_->kernels[command.kernel];
+      for (size_t p = 0; p < command.args.size(); ++p) {
+        (kernel.params[p].access == Access::kIn ? touches.reads : touches.writes)
+            .push_back(command.args[p]);
+      }
+    }
+    std::vector<std::vector<TokenId>> waits(commands.size()), signals(commands.size());
+    for (const Handover& handover : OrderStreams(*plan_, touched)) {
+      const TokenId token = Between(streams[handover.after], streams[handover.before]);
+      signals[handover.after].push_back(token);
+      waits[handover.before].push_back(token);
+    }
+    std::map<StreamId, std::vector<Command>> dealt;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      std::vector<Command>& own = dealt[streams[i]];
+      for (TokenId token : waits[i]) own.push_back(TokenCommand(CommandKind::kWait, token));
+      own.push_back(std::move(commands[i]));
+      for (TokenId token : signals[i]) own.push_back(TokenCommand(CommandKind::kSignal, token));
+    }
+    return dealt;
+  }
+
+  TokenId Between(StreamId from, StreamId to) {
+    const auto [token, fresh] = between_.try_emplace({from, to}, 0);
+    if (fresh) {
+      token->second = AddToken(plan_->streams[from].node + "_to_" + plan_->streams[to].node);
+    }
+    return token->second;
   }
 
   // One step's commands, without a slot's buffers yet.
@@ -398,7 +489,8 @@ class Assembler {
     return timeline;
   }
 
-  void PlaceArena(const LoweredStep& lowered, const Timeline& timeline,
+  // `shared`: by several streams, whose positions do not compare.
+  void PlaceArena(const LoweredStep& lowered, const Timeline& timeline, bool shared,
                   std::map<Storage, BufferId>& arena) {
     // Where in the timeline what PackArena() counts by launch, copy and report stands.
     std::vector<int64_t> positions;
@@ -411,7 +503,8 @@ class Assembler {
     const Arena packed = PackArena(lowered.plan, lowered.table);
     std::map<uint32_t, PoolId> pools;
     for (const auto& [memory, packing] : packed.packings) {
-      pools[memory] = AddPool("arena_" + lowered.step.name, PoolKind::kArena, memory);
+      pools[memory] = AddPool((shared ? "exchange_" : "arena_") + lowered.step.name,
+                              shared ? PoolKind::kExchange : PoolKind::kArena, memory);
       plan_->pools[pools[memory]].size = packing.size;
     }
     for (const auto& [storage, slot] : packed.slots) {
@@ -424,8 +517,8 @@ class Assembler {
       buffer.pool = pool;
       buffer.offset = slot.offset;
       buffer.size = slot.size;
-      buffer.first_use = positions[static_cast<size_t>(slot.first_use)];
-      buffer.last_use = positions[static_cast<size_t>(slot.last_use)];
+      buffer.first_use = shared ? 0 : positions[static_cast<size_t>(slot.first_use)];
+      buffer.last_use = shared ? kWholeRun : positions[static_cast<size_t>(slot.last_use)];
       buffer.span = value.span;
       plan_->buffers.push_back(std::move(buffer));
       arena[storage] = static_cast<BufferId>(plan_->buffers.size() - 1);
@@ -585,7 +678,7 @@ class Assembler {
       Command command;
       command.kind = CommandKind::kPublish;
       command.split = split;
-      it->second = AddSequence("publish_" + split, 1, {command});
+      it->second = AddSequence("publish_" + split, streams_.compute, {command});
     }
     return it->second;
   }
@@ -631,6 +724,7 @@ class Assembler {
       control.load = sequences_.at(phase.pipeline).load;
       control.fetch = sequences_.at(phase.pipeline).fetch;
       control.train = sequences_.at(phase.pipeline).run;
+      control.beside = sequences_.at(phase.pipeline).beside;
       control.publish_train = Publish(train.sampling.split);
       if (!phase.eval.empty()) {
         const Step& eval = steps.at(phase.eval).step;
@@ -647,9 +741,10 @@ class Assembler {
         control.load_eval = sequences_.at(phase.eval).load;
         control.fetch_eval = sequences_.at(phase.eval).fetch;
         control.eval = sequences_.at(phase.eval).run;
+        control.beside_eval = sequences_.at(phase.eval).beside;
         control.publish_test = Publish(eval.sampling.split);
-        evaluation = {control.eval_batches, control.load_eval, control.eval, control.publish_test,
-                      control.fetch_eval};
+        evaluation = {control.eval_batches, control.load_eval,  control.eval,
+                      control.publish_test, control.fetch_eval, control.beside_eval};
       }
       plan_->phases.push_back(
           {phase.name, phase.epochs, control.steps, train.sampling.batch, phase.span});
@@ -659,7 +754,7 @@ class Assembler {
     checkpoint.kind = CommandKind::kCheckpoint;
     Command complete;
     complete.kind = CommandKind::kComplete;
-    training.checkpoint = AddSequence("checkpoint", 1, {checkpoint, complete});
+    training.checkpoint = AddSequence("checkpoint", streams_.compute, {checkpoint, complete});
     plan_->control.push_back(BuildTrainingControl(*plan_, training));
     if (!evaluation.eval.empty()) {
       plan_->control.push_back(BuildEvaluationControl(*plan_, evaluation));
@@ -668,8 +763,11 @@ class Assembler {
   }
 
   const l1::Program& program_;
+  const std::vector<StateRef> all_state_ = AllState(program_);
+  const bool one_of_each_;
   support::Diagnostics& diagnostics_;
   Plan* plan_ = nullptr;
+  StreamPlan streams_;
   std::set<std::string> names_;
   std::vector<BufferId> state_;                            // by index into AllState
   std::map<std::pair<PoolKind, uint32_t>, PoolId> pools_;  // by kind and memory
@@ -679,14 +777,15 @@ class Assembler {
   std::map<std::string, SequenceId> publish_;
   // Between the compute stream and that of transfers.
   std::optional<TokenId> fetched_, used_, stored_;
+  std::map<std::pair<StreamId, StreamId>, TokenId> between_;  // compute streams
   StreamId transfers_ = 0;
 };
 
 }  // namespace
 
 bool AssemblePlan(const l1::Program& program, const std::map<std::string, LoweredStep>& steps,
-                  Plan& plan, support::Diagnostics& diagnostics) {
-  return Assembler(program, diagnostics).Assemble(steps, plan);
+                  bool one_of_each, Plan& plan, support::Diagnostics& diagnostics) {
+  return Assembler(program, one_of_each, diagnostics).Assemble(steps, plan);
 }
 
 }  // namespace l3c::l0::lower

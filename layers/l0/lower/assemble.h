@@ -23,9 +23,9 @@ struct LoweredStep {
   ChooseOptions options;  // that it was lowered with
 };
 
-// `steps`: one for each pipeline that a phase of the program runs. False when anything was
-// reported.
+// `steps`: one for each pipeline that a phase of the program runs. `one_of_each`: stream that loads
+// and that computes. False when anything was reported.
 bool AssemblePlan(const l1::Program& program, const std::map<std::string, LoweredStep>& steps,
-                  Plan& plan, support::Diagnostics& diagnostics);
+                  bool one_of_each, Plan& plan, support::Diagnostics& diagnostics);
 
 }  // namespace l3c::l0::lower

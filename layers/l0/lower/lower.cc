@@ -13,6 +13,7 @@
 #include "layers/l0/lower/step.h"
 #include "layers/l0/lower/step_cache.h"
 #include "layers/l0/lower/step_plan.h"
+#include "layers/l0/lower/streams.h"
 
 namespace l3c::l0::lower {
 
@@ -126,13 +127,13 @@ class Lowering {
     if (asked || !MemoryBound(attempt.plan, program_.system, options_.memory).Fits()) {
       int64_t needed = 0;
       if (!Keep(attempt, needed)) {
-        if (!attempt.failure) memory.Report(needed, diagnostics_);
+        if (!attempt.failure) Exceeds(memory, needed);
         return Failed(attempt);
       }
       // What helps in one memory may be too much for another.
       const MemoryBound kept(attempt.plan, program_.system, options_.memory);
       if (!kept.Fits()) {
-        kept.Report(kept.taken(), diagnostics_);
+        Exceeds(kept, kept.taken());
         return Failed(attempt);
       }
       for (const auto& [name, lowered] : attempt.steps) {
@@ -143,6 +144,8 @@ class Lowering {
     search::Candidate<Plan> candidate;
     candidate.target = std::move(attempt.plan);
     candidate.cost = {{"time", SecondsOf(attempt.steps), "s", std::string(costs_.evidence())}};
+    attempt.explanation.decisions.push_back(
+        ExplainStreams(program_, candidate.target, OneOfEach(), candidate.cost));
     result_.candidates.push_back(std::move(candidate));
     result_.explanation = std::move(attempt.explanation);
     return std::move(result_);
@@ -163,6 +166,11 @@ class Lowering {
   search::LoweringResult<Plan> Failed(Attempt& attempt) {
     Take(attempt);
     return std::move(result_);
+  }
+
+  void Exceeds(const MemoryBound& memory, int64_t needed) {
+    memory.Report(needed, diagnostics_);
+    result_.exceeds_memory = true;
   }
 
   static bool Fail(std::string reason, std::string hint, Attempt& attempt) {
@@ -226,9 +234,19 @@ class Lowering {
     return Assemble(attempt);
   }
 
+  bool OneOfEach() const {
+    const auto forced = options_.search.forced.find(kStreamsId);
+    return forced != options_.search.forced.end() && forced->second == kOneOfEach;
+  }
+
   bool Assemble(Attempt& attempt) {
     attempt.plan = {};
-    if (AssemblePlan(program_, attempt.steps, attempt.plan, diagnostics_)) return true;
+    const auto forced = options_.search.forced.find(kStreamsId);
+    if (forced != options_.search.forced.end() && !OneOfEach() && forced->second != kInferred) {
+      return Fail("'" + forced->second + "' is no choice for " + kStreamsId,
+                  "the choices are " + std::string(kInferred) + ", " + kOneOfEach, attempt);
+    }
+    if (AssemblePlan(program_, attempt.steps, OneOfEach(), attempt.plan, diagnostics_)) return true;
     return Fail("the plan cannot be put together", "", attempt);
   }
 
@@ -284,7 +302,7 @@ class Lowering {
       if (!best || *seconds[p] < *seconds[*best]) best = p;
     }
     if (!best) {
-      memory.Report(least, diagnostics_);
+      Exceeds(memory, least);
       return std::nullopt;
     }
     const auto cost = [&](size_t p) -> search::CostVector {

@@ -144,6 +144,17 @@ TEST(L1PlaceTest, OfEqualNodesTheFirstAreTaken) {
   const PlacementResult whole = Place(system, demand, kBoth, 3, exact);
   ASSERT_TRUE(whole.placement);
   EXPECT_EQ(whole.explanation.Find("l1/node.forward_backward")->chosen, "gpu_0");
+  const search::Decision* partition = whole.explanation.Find("l1/partition");
+  ASSERT_NE(partition, nullptr);
+  EXPECT_EQ(partition->chosen, "whole");
+  ASSERT_FALSE(partition->pruned.empty());
+  EXPECT_EQ(partition->pruned[0].what, "data(2)");
+  EXPECT_NE(partition->pruned[0].why.find("--numerics exact"), std::string::npos);
+  exact.forced["l1/partition"] = "data(2)";
+  const PlacementResult none = Place(system, demand, kBoth, 3, exact);
+  ASSERT_TRUE(none.failure);
+  EXPECT_NE(std::get<search::NoCandidates>(*none.failure).reason.find("--numerics exact"),
+            std::string::npos);
 }
 
 TEST(L1PlaceTest, AnInfeasibleChoiceHasAReason) {

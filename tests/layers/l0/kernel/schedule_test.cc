@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
 #include <set>
 
 #include "tests/layers/l0/kernel/parse_kernel.h"
@@ -121,6 +123,44 @@ TEST(KernelSchedule, DotProductsTakeTheirLanesAlongTheSum) {
       l0::CandidateSchedules(ParseOne(Matmul(128, 256, 256, "256*i + k", "k + 256*j")));
   EXPECT_EQ(schedules[0].axes[2].vector, 16);
   EXPECT_EQ(schedules[0].axes[1].vector, 1);
+}
+
+// A worker that has the most blocks has as few tiles as it can, in blocks as long as that allows.
+TEST(KernelSchedule, BlocksShareOutTheTilesAsEvenlyAsTheyGo) {
+  for (const int64_t extent : {16384, 17000, 30030, 46656, 65536, 100003, 123456, 999983}) {
+    for (const int workers : {1, 2, 3, 8}) {
+      const std::string n = std::to_string(extent);
+      const l0::Kernel kernel = ParseOne("kernel negate(x: in f32 [" + n + "], y: out f32 [" + n +
+                                         "]) {\n axis i : loop " + n +
+                                         "\n %0 = load x[i]\n %1 = neg %0\n store y[i], %1\n}");
+      for (const l0::Schedule& schedule : l0::CandidateSchedules(kernel, {.workers = workers})) {
+        const l0::AxisSchedule& axis = schedule.axes[0];
+        if (axis.kind != AxisKind::kGrid) continue;
+        const int64_t tiles = (extent + axis.tile - 1) / axis.tile;
+        // Tiles of the worker with the most, in blocks of so many.
+        const auto longest = [&](int64_t block) {
+          const int64_t blocks = (tiles + block - 1) / block;
+          return std::min((blocks + workers - 1) / workers * block, tiles);
+        };
+        int64_t best = (tiles + 8 * workers - 1) / (8 * workers);
+        for (int64_t block = best; block-- > 1;) {
+          if (longest(block) < longest(best)) best = block;
+        }
+        EXPECT_EQ(axis.block, best * axis.tile) << extent << " on " << workers << schedule.name;
+      }
+    }
+  }
+}
+
+TEST(KernelSchedule, ALargeKernelIsScheduledInAMoment) {
+  // 2^38 + 2^5 elements: tiles that no small number of equal parts makes up.
+  const l0::Kernel kernel = ParseOne(
+      "kernel negate(x: in f32 [274877906976], y: out f32 [274877906976]) {\n"
+      " axis i : loop 274877906976\n %0 = load x[i]\n %1 = neg %0\n store y[i], %1\n}");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_FALSE(l0::CandidateSchedules(kernel).empty());
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
+  EXPECT_LT(spent.count(), 5);
 }
 
 TEST(KernelSchedule, ReorderingKeepsTheKernel) {
