@@ -250,7 +250,7 @@ bool Scheduler::Keep(Schedule schedule, std::vector<AxisId> first) {
     for (AxisId axis : first) {
       if (schedule.axes[axis].kind == kind) append(axis);
     }
-    for (AxisId axis = 0; axis < kernel_.axes.size(); ++axis) {
+    for (AxisId axis = 0; axis < schedule.axes.size(); ++axis) {
       if (schedule.axes[axis].kind == kind) append(axis);
     }
   };
@@ -258,9 +258,11 @@ bool Scheduler::Keep(Schedule schedule, std::vector<AxisId> first) {
   append_kind(AxisKind::kLoop);
   append_kind(AxisKind::kReduce);
   for (const Schedule& other : found_) {
-    if (other.order == schedule.order && other.staged == schedule.staged &&
-        other.in_tiles == schedule.in_tiles && Same(other.axes, schedule.axes))
+    if (other.split == schedule.split && other.order == schedule.order &&
+        other.staged == schedule.staged && other.in_tiles == schedule.in_tiles &&
+        Same(other.axes, schedule.axes)) {
       return true;
+    }
   }
   const Kernel scheduled = ApplySchedule(kernel_, schedule);
   support::Diagnostics diagnostics;
@@ -362,6 +364,39 @@ std::vector<AxisId> Scheduler::RowsOutside(const Schedule& schedule) const {
 
 namespace {
 
+std::string NewAxisName(const Kernel& kernel, std::string name) {
+  const auto taken = [&](const Axis& axis) { return axis.name == name; };
+  while (std::any_of(kernel.axes.begin(), kernel.axes.end(), taken)) name += "_";
+  return name;
+}
+
+Affine SplitTerm(Affine affine, const AxisSplit& split, AxisId inner) {
+  const int64_t coefficient = CoefficientOf(affine, split.axis);
+  if (coefficient == 0) return affine;
+  for (auto& [axis, by] : affine.terms) {
+    if (axis == split.axis) by *= split.block;
+  }
+  affine.terms.emplace_back(inner, coefficient);
+  return affine;
+}
+
+Kernel SplitAxis(Kernel kernel, const AxisSplit& split) {
+  const auto inner = static_cast<AxisId>(kernel.axes.size());
+  Axis& outer = kernel.axes[split.axis];
+  Axis points = outer;
+  points.extent = split.block;
+  outer.extent /= split.block;
+  outer.name = NewAxisName(kernel, outer.name + "_block");
+  kernel.axes.push_back(std::move(points));
+  for (Uop& uop : kernel.uops) {
+    uop.index = SplitTerm(std::move(uop.index), split, inner);
+    for (Guard& guard : uop.guards) {
+      guard.expression = SplitTerm(std::move(guard.expression), split, inner);
+    }
+  }
+  return kernel;
+}
+
 Affine Renumber(const Affine& affine, const std::vector<AxisId>& position) {
   Affine renumbered;
   renumbered.constant = affine.constant;
@@ -380,7 +415,8 @@ std::vector<Schedule> CandidateSchedules(const Kernel& kernel, const ScheduleTar
   return Scheduler(kernel, target).Candidates();
 }
 
-Kernel ApplySchedule(const Kernel& kernel, const Schedule& schedule) {
+Kernel ApplySchedule(const Kernel& plain, const Schedule& schedule) {
+  const Kernel kernel = schedule.split ? SplitAxis(plain, *schedule.split) : plain;
   Kernel scheduled = kernel;
   std::vector<AxisId> position(kernel.axes.size());
   for (AxisId i = 0; i < schedule.order.size(); ++i) {

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,11 +37,21 @@ struct AxisSchedule {
   int64_t vector = 1;
 };
 
+// An axis cut into blocks: it counts them, and an axis behind the kernel's last counts the
+// iterations of a block.
+struct AxisSplit {
+  AxisId axis = 0;
+  int64_t block = 1;  // divides the extent
+  bool operator==(const AxisSplit&) const = default;
+};
+
 struct Schedule {
   std::string name;  // "tile 6x64", unique among a kernel's candidates
   KernelClass kernel_class = KernelClass::kElementwise;
+  std::optional<AxisSplit> split;
+  // Both of the kernel's axes and, where one is split, one more:
   std::vector<AxisId> order;       // nest order, outermost first: a permutation of the axes
-  std::vector<AxisSchedule> axes;  // by the kernel's axis ids
+  std::vector<AxisSchedule> axes;  // by axis id
   std::vector<UopId> staged;       // ascending, see staging.h
   std::vector<UopId> in_tiles;     // ascending, see tile_product.h
   // Of the innermost loop, whole kernel:
@@ -57,7 +68,7 @@ KernelClass Classify(const Kernel& kernel);
 // grid axes stay legal: an axis becomes a grid axis only where all stores depend on it one to one.
 std::vector<Schedule> CandidateSchedules(const Kernel& kernel, const ScheduleTarget& target = {});
 
-// The kernel with its axes reordered and scheduled.
+// The kernel with one axis split, its axes reordered and scheduled.
 Kernel ApplySchedule(const Kernel& kernel, const Schedule& schedule);
 
 }  // namespace l3c::l0

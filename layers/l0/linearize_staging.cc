@@ -23,6 +23,8 @@ void Linearizer::PrepareStages() {
     }
     if (stage.staging.whole_block) {
       stage.index.terms.emplace_back(stage.staging.axis, stage.staging.sum);
+    }
+    if (stage.staging.whole_block && !stage.staging.each) {
       // An axis beyond the kernel's: minus where the block's copy would begin.
       stage.index.terms.emplace_back(axes + static_cast<AxisId>(stages_.size()), 1);
     }
@@ -42,7 +44,7 @@ const Linearizer::Stage* Linearizer::StageOf(UopId id) const {
 void Linearizer::EmitBlockStages() {
   for (size_t s = 0; s < stages_.size(); ++s) {
     const Stage& stage = stages_[s];
-    if (!stage.staging.whole_block) continue;
+    if (!stage.staging.whole_block || stage.staging.each) continue;
     const AxisId axis = stage.staging.axis;
     const Reg low = grid_[axis].low;
     if (low != kNoReg) {
@@ -72,10 +74,15 @@ bool Linearizer::Reaches(std::vector<UopId> roots, UopId id) const {
 void Linearizer::EmitTileStages(AxisId axis, const std::vector<UopId>& roots) {
   if (copying_) return;
   for (const Stage& stage : stages_) {
-    if (stage.staging.axis != axis || stage.staging.whole_block) continue;
     if (!Reaches(roots, stage.value)) continue;
+    const bool whole = stage.staging.each == axis;
+    if (!whole && (stage.staging.axis != axis || stage.staging.whole_block)) continue;
     BeginCopy(stage);
-    EmitCopy(stage, 0);
+    if (whole) {
+      EmitAxis(stage.staging.axis, {stage.value}, [&] { EmitCopy(stage, 0); });
+    } else {
+      EmitCopy(stage, 0);
+    }
     EndCopy();
   }
 }

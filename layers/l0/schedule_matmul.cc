@@ -1,19 +1,29 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "layers/l0/scheduler.h"
+#include "layers/l0/staging.h"
 
 namespace l3c::l0 {
 namespace {
 
 // Operands beyond this are streamed from memory, so the loop order matters (bytes; a usual L2).
 constexpr double kCacheBytes = 1 << 20;
+// A usual second cache: lines of 16 f32, in sets of few.
+constexpr double kLineElements = 16;
+constexpr int64_t kCacheSets = 2048;
+constexpr int64_t kCacheWays = 8;
 // Panels of b that are used again as often as this are worth a copy (staging.h).
 constexpr double kStagedUses = 8;
+// Candidates with a block of rows; those without come after them.
+constexpr size_t kMaxBlocked = 2;
+// A block of rows, copied, leaves most of the second cache to the panels beside it (bytes).
+constexpr double kRowBlockBytes = 512 << 10;
 // Sums shorter than this many registers of lanes are not worth lanes along the sum.
 constexpr double kShortSum = 4;
 
@@ -114,6 +124,9 @@ void Scheduler::Outer(const Contraction& c, AxisId across) {
   std::vector<Choice> choices;
   const double panel = Points(c.bound | c.columns) * 4;
   const bool columns_first = panel > kCacheBytes;
+  // Rows that lie so far apart that a tile of them, walked down the sum, drops from the cache what
+  // the next tile would find there: each tile fetches whole lines again.
+  const bool far = columns_first && FallsOnFewSets(c, down);
   for (const auto& [rows, vectors] : shapes) {
     const int64_t wide = RoundUp(Extent(across), lanes_) / lanes_;
     const int64_t r = std::min(rows, std::max<int64_t>(Extent(down), 1));
@@ -140,11 +153,17 @@ void Scheduler::Outer(const Contraction& c, AxisId across) {
     const double again =
         std::ceil(static_cast<double>(Extent(down)) / static_cast<double>(choice.rows)) *
         Points(c.rows & ~AxisBit(down));
+    if (far && found_.size() < kMaxBlocked) Blocked(schedule, c, across, down);
     if (columns_first && again >= kStagedUses) {
       Schedule staged = schedule;
       staged.name += " staged";
       staged.staged = {c.b};
       staged.far_bytes = panel;
+      if (far) {
+        const double lines = std::max(1.0, kLineElements / static_cast<double>(choice.rows));
+        staged.far_bytes += Points(c.bound | c.rows) * 4 * lines * Points(c.columns) /
+                            static_cast<double>(schedule.axes[across].tile);
+      }
       if (AddGrid(staged, c, across, down) && found_.size() > 2) continue;
     }
     // Rows outermost re-read b for every tile of rows; columns outermost re-read a.
@@ -155,6 +174,67 @@ void Scheduler::Outer(const Contraction& c, AxisId across) {
       AddGrid(schedule, c, down, across);
     }
   }
+}
+
+bool Scheduler::FallsOnFewSets(const Contraction& c, AxisId down) const {
+  for (UopId id : ConeOf(c.a)) {
+    const Uop& uop = kernel_.uops[id];
+    if (uop.op != UOp::kLoad || CoefficientOf(uop.index, down) != 1) continue;
+    for (AxisId axis : AxesIn(c.bound)) {
+      const int64_t stride = CoefficientOf(uop.index, axis);
+      if (stride < kLineElements) continue;
+      const int64_t lines = stride / static_cast<int64_t>(kLineElements);
+      const int64_t sets = kCacheSets / std::gcd(kCacheSets, lines);
+      if (Extent(axis) > sets * kCacheWays) return true;
+    }
+  }
+  return false;
+}
+
+bool Scheduler::Blocked(const Schedule& tiled, const Contraction& c, AxisId across, AxisId down) {
+  const int64_t tile = tiled.axes[down].tile;
+  const double columns = static_cast<double>(tiled.axes[across].tile);
+  const double tiles = Points(c.columns) / columns;
+  if (tiles < kStagedUses) return false;
+  for (const Uop& uop : kernel_.uops) {
+    if (uop.op == UOp::kRange && uop.axis == down) return false;
+  }
+  const int64_t block = RowsOfBlock(down, tile, Points(c.bound), columns);
+  if (block == 0) return false;
+  Schedule schedule = tiled;
+  schedule.name += " blocked";
+  schedule.staged = {std::min(c.a, c.b), std::max(c.a, c.b)};
+  schedule.far_bytes = Points(c.bound | c.rows) * 4 + Points(c.bound | c.columns) * 4 *
+                                                          Points(c.rows) /
+                                                          static_cast<double>(block);
+  // The blocks, and each combination of the other rows, are handed out.
+  std::vector<AxisId> order = AxesIn(c.batch | (c.rows & ~AxisBit(down)));
+  AxisId rows = down;
+  if (block < Extent(down)) {
+    rows = static_cast<AxisId>(kernel_.axes.size());
+    schedule.split = AxisSplit{down, block};
+    schedule.axes.push_back(schedule.axes[down]);
+    schedule.axes[down] = {};
+    order.push_back(down);
+  }
+  for (AxisId axis : order) {
+    if (std::find(grid_.begin(), grid_.end(), axis) == grid_.end()) return false;
+    schedule.axes[axis].kind = AxisKind::kGrid;
+  }
+  for (AxisId axis : AxesIn(c.columns & ~AxisBit(across))) order.push_back(axis);
+  order.push_back(across);
+  order.push_back(rows);
+  return Points(c.rows | c.batch) >= static_cast<double>(target_.workers * block) &&
+         Keep(schedule, order);
+}
+
+int64_t Scheduler::RowsOfBlock(AxisId down, int64_t tile, double sum, double columns) const {
+  const double most = std::min<double>(kRowBlockBytes, kMaxStagedBytes - sum * columns * 4);
+  const auto rows = static_cast<int64_t>(most / (sum * 4)) / tile * tile;
+  for (int64_t block = std::min(Extent(down), rows); block >= 4 * tile; --block) {
+    if (Extent(down) % block == 0) return block;
+  }
+  return 0;
 }
 
 double Scheduler::Imbalance(int64_t extent, int64_t tile) const {

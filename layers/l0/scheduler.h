@@ -134,6 +134,19 @@ class Scheduler {
   // Accumulators of `rows` × `vectors` registers; a row broadcasts a, the vectors load b.
   void Outer(const Contraction& c, AxisId across);
 
+  // Whether the lines that a tile of `down` reads along the sum share so few sets of the second
+  // cache that they are gone when the next tile, in the same lines, wants them: a transposed factor
+  // whose rows are a power of two apart.
+  bool FallsOnFewSets(const Contraction& c, AxisId down) const;
+
+  // For such a factor: a block of its rows is copied, then a panel of columns for each of the tiles
+  // beside it. False where that is illegal or there is no such block.
+  bool Blocked(const Schedule& tiled, const Contraction& c, AxisId across, AxisId down);
+
+  // A block of rows of a product whose sum has `sum` points, beside panels of `columns` columns:
+  // the largest divisor of the axis, of few bytes and made of tiles of `tile` rows; 0 without one.
+  int64_t RowsOfBlock(AxisId down, int64_t tile, double sum, double columns) const;
+
   // How much longer the busiest worker takes than a fair share, when `extent` is dealt out in
   // tiles.
   double Imbalance(int64_t extent, int64_t tile) const;

@@ -40,6 +40,7 @@ std::optional<Staging> StagingOf(const Kernel& kernel, UopId id, const std::vect
       if (others >= 0 && kernel.axes[staging.axis].tile > 1) {
         return refuse("'" + kernel.axes[staging.axis].name + "' has a tile as well");
       }
+      if (others >= 0) staging.each = staging.axis;
       staging.axis = axis;
       ++others;
     } else if (a.vector > 1) {
@@ -57,8 +58,15 @@ std::optional<Staging> StagingOf(const Kernel& kernel, UopId id, const std::vect
     const Axis& inner = kernel.axes[axis];
     if (inner.kind != AxisKind::kReduce && inner.extent > 1) staging.whole_block = false;
   }
-  if (staging.whole_block && others > 0) {
-    return refuse("no loop inside of '" + tile.name + "' uses it again");
+  if (!staging.whole_block) staging.each.reset();
+  if (staging.each) {
+    bool again = false;
+    for (AxisId axis = *staging.each + 1; axis < staging.axis; ++axis) {
+      again |= kernel.axes[axis].kind == AxisKind::kLoop && kernel.axes[axis].extent > 1;
+    }
+    if (!again || tile.kind != AxisKind::kLoop) {
+      return refuse("no loop inside of '" + kernel.axes[*staging.each].name + "' uses it again");
+    }
   }
   staging.elements = tile.tile;
   if (staging.whole_block) {

@@ -10,8 +10,9 @@
 // most such others as stand outside of the tiled one and take one iteration at a time. It is
 // computed
 //   for a tile    of the tiled axis, where another loop runs inside and uses the tile again
-//   for a block   of the grid, all tiles that the block has of that axis, where it is innermost and
-//                 the value has no other loop or grid axis
+//   for a block   all tiles of that axis, where it is innermost: in each block of the grid those
+//                 that the block has or, where the value has other loop or grid axes, in each of
+//                 their iterations all there are, if a loop between those and it uses them again
 // Element (t, k) of the copy lies at (t / tile) * tile * K + k * tile + t % tile, where t counts
 // from the first iteration of the tile or block, K is the number of points of the reduce axes and k
 // counts them, the last one fastest.
@@ -40,6 +41,7 @@ struct Staging {
   AxisId axis = 0;             // the tiled one
   std::vector<AxisId> reduce;  // outermost first
   bool whole_block = false;    // computed for a block, not for a tile
+  std::optional<AxisId> each;  // for a block: in each iteration of this axis; nothing: of the grid
   int64_t sum = 1;             // K
   int64_t elements = 0;        // of the copy
   int64_t bytes = 0;

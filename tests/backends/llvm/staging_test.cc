@@ -47,6 +47,24 @@ TEST(StagedCode, BlocksOfRows) {
       Product("grid 13 block 6 tile 3", "loop 37 tile 32 vector 16", " staged", " staged", true)));
 }
 
+// Rows that a grid axis counts in blocks are copied at the beginning of each, for all columns:
+// whole tiles and ragged ones, of x as it lies and transposed, alone and beside panels of w.
+TEST(StagedCode, BlocksOfRowsForAllColumns) {
+  for (const char* x : {"60*b + 15*i + k", "b + 5*i + 20*k"}) {
+    for (const char* tile : {"1", "3", "4", "6"}) {
+      for (const char* w : {"", " staged"}) {
+        ExpectAgreement(ParseOne(
+            "kernel product(x: in f32 [300], w: in f32 [15, 37], y: out f32 [5, 4, 37]) {\n"
+            " axis b : grid 5 block " +
+            std::string(*w == 0 ? "1" : "2") +
+            "\n axis j : loop 37 tile 16 vector 16\n axis i : loop 4 tile " + std::string(tile) +
+            "\n axis k : reduce 15\n %0 = load x[" + x + "] staged\n %1 = load w[37*k + j]" + w +
+            "\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[148*b + 37*i + j], %3\n}"));
+      }
+    }
+  }
+}
+
 // wᵀ is read along its rows and turned on the way.
 TEST(StagedCode, TransposedColumns) {
   for (const char* k : {"21", "35", "16"}) {

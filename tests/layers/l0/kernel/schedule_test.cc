@@ -118,6 +118,39 @@ TEST(KernelSchedule, MatmulTilesItsRegisters) {
   }
 }
 
+// Rows a power of two apart fall on few sets of a cache, so a block of them is copied; others are
+// not.
+TEST(KernelSchedule, RowsThatFallOnFewSetsAreReadInBlocks) {
+  const auto blocked = [](const l0::Kernel& kernel) {
+    std::vector<l0::Schedule> found;
+    for (const l0::Schedule& schedule : l0::CandidateSchedules(kernel)) {
+      if (schedule.split) found.push_back(schedule);
+    }
+    return found;
+  };
+  const l0::Kernel apart = ParseOne(Matmul(1024, 1024, 768, "i + 1024*k", "768*k + j"));
+  ASSERT_FALSE(blocked(apart).empty());
+  for (const l0::Schedule& schedule : blocked(apart)) {
+    SCOPED_TRACE(schedule.name);
+    EXPECT_EQ(schedule.split->axis, 0u);
+    EXPECT_EQ(1024 % schedule.split->block, 0);
+    EXPECT_EQ(schedule.staged.size(), 2u);
+    const l0::Kernel scheduled = l0::ApplySchedule(apart, schedule);
+    ASSERT_EQ(scheduled.axes.size(), 4u);
+    EXPECT_EQ(scheduled.axes[0].name, "i_block");
+    EXPECT_EQ(scheduled.axes[0].extent * scheduled.axes[2].extent, 1024);
+    EXPECT_EQ(scheduled.axes[2].name, "i");
+    // The same elements in the same places.
+    const int64_t block = schedule.split->block;
+    const l0::Affine& stored = scheduled.uops.back().index;
+    const l0::Affine expected{0, {{0, 768 * block}, {1, 1}, {2, 768}}};
+    EXPECT_TRUE(stored == expected);
+  }
+  EXPECT_TRUE(blocked(ParseOne(Matmul(1000, 1024, 768, "i + 1000*k", "768*k + j"))).empty());
+  EXPECT_TRUE(blocked(ParseOne(Matmul(1024, 1024, 768, "1024*i + k", "768*k + j"))).empty());
+  EXPECT_TRUE(blocked(ParseOne(Matmul(1024, 64, 768, "i + 1024*k", "768*k + j"))).empty());
+}
+
 TEST(KernelSchedule, DotProductsTakeTheirLanesAlongTheSum) {
   const auto schedules =
       l0::CandidateSchedules(ParseOne(Matmul(128, 256, 256, "256*i + k", "k + 256*j")));
