@@ -102,8 +102,9 @@ template <typename Target>
 struct LoweringResult {
   std::vector<Candidate<Target>> candidates;  // best first; empty when `failure` is set
   std::optional<SearchFailure> failure;
-  // Beside diagnostics: there are candidates, but none fits into the memory that there is.
-  bool exceeds_memory = false;
+  // Beside diagnostics: there are candidates, but none fits into the memory that there is; what the
+  // best would need at least.
+  std::optional<int64_t> needed_bytes;
   Explanation explanation;
 
   bool ok() const { return !failure.has_value(); }

@@ -15,7 +15,7 @@ def pools(plan):
     """Bytes of each pool of a plan's text."""
     units = {"B": 1, "kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 2**10, "MiB": 2**20,
              "GiB": 2**30}
-    found = re.findall(r"^    (\w+) +: (?:persistent|arena|staging|window) +on \w+, (\d+)([A-Za-z]+) +of",
+    found = re.findall(r"^    (\w+) +: (?:persistent|arena|staging|exchange|window) +on \w+, (\d+)([A-Za-z]+) +of",
                        plan, re.MULTILINE)
     return {name: int(number) * units[unit] for name, number, unit in found}
 
@@ -86,10 +86,11 @@ class Memory(L3cTest):
         plan = self.plan(DEEP, "--system", self.two_memories("4MB", "1200kB"), *apart).out
         on = dict(re.findall(r"^    (\w+) +: \w+ +on (\w+),", plan, re.MULTILINE))
         self.assertEqual({"ram_1"}, {on[name] for name in on if name == "state"})
-        self.assertEqual("ram_0", on["arena_train"])
+        # Two nodes, two streams: what they hand to one another.
+        self.assertEqual("ram_0", on["exchange_train"])
         sizes = pools(plan)
         self.assertLess(sizes["state"], 1_200_000)
-        self.assertGreater(sizes["state"] + sizes["arena_train"], 1_200_000)
+        self.assertGreater(sizes["state"] + sizes["exchange_train"], 1_200_000)
         placed = self.l3c("lower", DEEP, "--to", "l1", "--system",
                           self.two_memories("4MB", "1200kB"), *apart).out
         self.assertIn("capacity: 4MB", placed)

@@ -367,15 +367,20 @@ bool Compilation::LowerMethod() {
   return EnterLowered(Layer::kL1, l1::PrintProgram(result.best()));
 }
 
-bool Compilation::PlaceOtherwise() {
+bool Compilation::PlaceOtherwise(int64_t needed) {
   if (!placing_) return false;  // the placement is the user's
   if (!refused_) {
     refused_.emplace();
-    refused_->diagnostics = diagnostics_;
+    refused_->diagnostics = refused_->least = diagnostics_;
+    refused_->needed = needed;
     refused_->placing = explanations_[explanations_.size() - 2];
     refused_->others = OtherPlacements(refused_->placing);
     refused_->texts.push_back(std::move(texts_.back()));
   } else {
+    if (options_.memory && needed < refused_->needed) {
+      refused_->least = diagnostics_;
+      refused_->needed = needed;
+    }
     refused_->texts.push_back(std::move(texts_.back()));
   }
   texts_.pop_back();
@@ -400,10 +405,11 @@ bool Compilation::PlaceOtherwise() {
     refused_->texts.push_back(std::move(texts_.back()));
     texts_.pop_back();
   }
-  // None fits: what is told is what the first one lacks.
+  // None fits: of all memories together the least that is enough is told, else what the first
+  // lacks.
   explanations_.back() = std::move(refused_->placing);
   texts_.push_back(std::move(refused_->texts.front()));
-  diagnostics_ = refused_->diagnostics;
+  diagnostics_ = refused_->least;
   return false;
 }
 
@@ -478,7 +484,7 @@ bool Compilation::LowerPlacement() {
   for (const std::string& cut : explanations_.back().cuts) {
     std::cerr << options_.file << ": warning: " << cut << "\n";
   }
-  if (result.exceeds_memory && PlaceOtherwise()) return true;
+  if (result.needed_bytes && PlaceOtherwise(*result.needed_bytes)) return true;
   if (diagnostics_.has_errors()) return Succeeds(false);
   if (!result.ok()) return Fail(*result.failure);
   searched_step_ = result.candidates.front().cost.front();

@@ -110,7 +110,7 @@ class Compilation {
   bool LowerMethod();                                  // l2 → l1
   // Where no plan of the placement fits into memory: the next one by cost that has not been tried
   // takes its place. False where there is none.
-  bool PlaceOtherwise();
+  bool PlaceOtherwise(int64_t needed);
   bool LowerPlacement();  // l1 → l0
   // The cost model of a compute node: calibrated where there is evidence of it.
   std::unique_ptr<cost::CpuCostModel> CostsOf(const l1::SystemNode& node);
@@ -140,6 +140,8 @@ class Compilation {
   // Placements without a plan that fits.
   struct Refused {
     support::Diagnostics diagnostics;  // of the first
+    support::Diagnostics least;        // of the one that needs least
+    int64_t needed = 0;                // bytes, by that one
     search::Explanation placing;       // its own
     std::vector<OtherPlacement> others;
     size_t next = 0;  // of `others`

@@ -170,7 +170,7 @@ class Lowering {
 
   void Exceeds(const MemoryBound& memory, int64_t needed) {
     memory.Report(needed, diagnostics_);
-    result_.exceeds_memory = true;
+    result_.needed_bytes = needed;
   }
 
   static bool Fail(std::string reason, std::string hint, Attempt& attempt) {
