@@ -86,6 +86,20 @@ class Kill(L3cTest):
             shutil.rmtree(out)
         self.assertGreater(killed, KILLS // 3)
 
+    def test_a_start_that_was_killed_is_no_run(self):
+        """The plan is saved last; what lies there without it may be the user's only without run.json."""
+        dead = self.dir / "dead"
+        dead.mkdir()
+        (dead / "run.json").write_text("{}")
+        (dead / "spec.l3").write_text("// half of it")
+        self.run_plan("dead", code=0)
+        self.assertTrue((dead / "plan.l0").exists())
+        own = self.dir / "own"
+        own.mkdir()
+        (own / "spec.l3").write_text("// a program")
+        self.assertIn("holds an earlier run", self.run_plan("own", code=1).err)
+        self.assertEqual("// a program", (own / "spec.l3").read_text())
+
     def test_a_full_disk(self):
         """A limit on the size of files stands for it, which needs no rights: the write fails."""
         whole = self.run_plan("whole").done

@@ -1,5 +1,6 @@
 #include "tools/l3c/run_folder.h"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
 #include <iostream>
@@ -39,11 +40,14 @@ const char* FileOf(Layer layer) {
 }
 
 bool HoldsRun(const fs::path& folder) {
-  std::error_code ignored;
-  for (const char* name : kOwn) {
-    if (fs::exists(folder / name, ignored)) return true;
-  }
-  return false;
+  const auto exists = [&](const char* name) {
+    std::error_code ignored;
+    return fs::exists(folder / name, ignored);
+  };
+  // Save() begins with the facts and ends with the plan: one that was killed in between left
+  // nothing that could be continued.
+  if (exists(kRun) && !exists(kPlan) && !exists("checkpoints")) return false;
+  return std::any_of(kOwn.begin(), kOwn.end(), exists);
 }
 
 // A run that is still going on would lose its files under its feet. The lock itself is the run's to
