@@ -184,6 +184,13 @@ bool Scheduler::HasVector(const Schedule& schedule, AxisSet set) const {
   return false;
 }
 
+void Scheduler::SetStoreVectors(Schedule& schedule) const {
+  for (UopId id = 0; id < kernel_.uops.size(); ++id) {
+    if (kernel_.uops[id].op != UOp::kStore || HasVector(schedule, free_[id])) continue;
+    if (const std::optional<AxisId> axis = BestOf(free_[id], {id})) SetVector(schedule, *axis, 1);
+  }
+}
+
 void Scheduler::SetVectors(Schedule& schedule, int64_t registers) const {
   std::vector<UopId> all;
   for (UopId id = 0; id < kernel_.uops.size(); ++id) all.push_back(id);
@@ -291,10 +298,19 @@ double Scheduler::LaneUse(const Schedule& schedule) const {
 }
 
 void Scheduler::Vectors() {
-  if (const std::optional<AxisId> axis = TransposedAxis()) {
-    Schedule schedule = Start("transpose " + std::to_string(lanes_) + "x" + std::to_string(lanes_));
-    SetVectors(schedule, 1);
-    schedule.axes[*axis].tile = lanes_;
+  Schedule schedule = Start("transpose " + std::to_string(lanes_) + "x" + std::to_string(lanes_));
+  SetVectors(schedule, 1);
+  std::optional<AxisId> transposed = TransposedAxis(schedule);
+  if (!transposed && Class() == KernelClass::kElementwise) {
+    // More loads than stores may want lanes, but a block of what they read is transposed at once,
+    // while each lane of a store along another axis is a store of its own.
+    Schedule stores = Start(schedule.name);
+    SetStoreVectors(stores);
+    transposed = TransposedAxis(stores);
+    if (transposed) schedule = stores;
+  }
+  if (transposed) {
+    schedule.axes[*transposed].tile = lanes_;
     if (const std::optional<AxisId> split = GridAxis(schedule)) SetGrid(schedule, *split);
     Keep(schedule);
   }
@@ -313,9 +329,7 @@ void Scheduler::Vectors() {
   }
 }
 
-std::optional<AxisId> Scheduler::TransposedAxis() const {
-  Schedule schedule = Start("");
-  SetVectors(schedule, 1);
+std::optional<AxisId> Scheduler::TransposedAxis(const Schedule& schedule) const {
   for (const Uop& uop : kernel_.uops) {
     if (uop.op != UOp::kLoad || IsDynamic(uop) || !uop.guards.empty()) continue;
     bool strided = false;

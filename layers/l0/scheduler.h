@@ -82,6 +82,9 @@ class Scheduler {
   // that have none yet.
   void SetVectors(Schedule& schedule, int64_t registers) const;
 
+  // Lanes along what the stores have side by side, whatever the loads want; one register.
+  void SetStoreVectors(Schedule& schedule) const;
+
   // No value would have lanes along two axes.
   bool VectorFits(const Schedule& schedule, AxisId axis) const;
 
@@ -105,9 +108,9 @@ class Scheduler {
 
   void Vectors();
 
-  // An axis along which some load is contiguous that is not so along the axis with lanes: with a
+  // An axis along which some load is contiguous that is not so along an axis with lanes: with a
   // tile of it, such loads read whole rows and are transposed in registers.
-  std::optional<AxisId> TransposedAxis() const;
+  std::optional<AxisId> TransposedAxis(const Schedule& schedule) const;
 
   // ---- Rows ---------------------------------------------------------------------------------
 

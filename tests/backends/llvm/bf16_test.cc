@@ -156,6 +156,22 @@ TEST(Bf16Code, AgreesWithTheInterpreter) {
   }
 }
 
+// Two blocks are transposed in registers for one store, at edges as well.
+TEST(Bf16Code, TurnedPairsAgreeWithTheInterpreter) {
+  const l0::Kernel kernel = ParseOne(R"(
+kernel pairs(x: in f32 [74, 53], y: out u32 [53, 37]) {
+    axis i : loop 53
+    axis j : loop 37
+    %0 = load x[i + 53*j]
+    %1 = load x[i + 53*j + 1961]
+    %2 = bf16_pair %0, %1
+    store y[37*i + j], %2
+})");
+  for (const l0::Schedule& schedule : l0::CandidateSchedules(kernel)) {
+    testing::ExpectAgreement(l0::ApplySchedule(kernel, schedule));
+  }
+}
+
 // Where the CPU has them, the inner loop is dot products, its sums in registers throughout.
 TEST(Bf16Code, NoTileSpills) {
   const l0::Kernel plain = Products(48, 256, 256);

@@ -221,5 +221,23 @@ kernel transpose(x: in f32 [40, 50], y: out f32 [50, 40]) {
 )");
 }
 
+TEST(KernelSchedule, TwoLoadsAreTransposedForOneStore) {
+  // The halves of a turned matrix in pairs: lanes along the loads would scatter every store.
+  const l0::Kernel kernel = ParseOne(R"(
+kernel pairs(x: in f32 [256, 64], y: out u32 [64, 128]) {
+    axis i : loop 64
+    axis j : loop 128
+    %0 = load x[i + 64*j]
+    %1 = load x[i + 64*j + 8192]
+    %2 = bf16_pair %0, %1
+    store y[128*i + j], %2
+})");
+  const l0::Schedule best = l0::CandidateSchedules(kernel).front();
+  EXPECT_EQ(best.name, "transpose 16x16");
+  EXPECT_EQ(best.axes[1].vector, 16);
+  EXPECT_EQ(best.axes[0].tile, 16);
+  EXPECT_EQ(best.axes[0].vector, 1);
+}
+
 }  // namespace
 }  // namespace l3c
