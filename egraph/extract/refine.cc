@@ -10,6 +10,15 @@ Refiner::Refiner(const Extractor& extractor) : extractor_(extractor), view_(extr
   const size_t classes = view_.class_count();
   const size_t nodes = view_.node_count();
   possible_.assign(nodes, 0);
+  nodes_.resize(nodes);
+  size_t edges = 0;
+  for (uint32_t n = 0; n < nodes; ++n) {
+    const auto children = view_.NodeChildren(ENodeRef{n});
+    nodes_[n] = {extractor.NodeObjective(ENodeRef{n}), children.data(), children.size()};
+    edges += children.size();
+  }
+  // Each class is left through one e-node at a time, so no more than this waits at once.
+  stack_.resize(edges + 1);
   // Children before parents; what is met while open closes a cycle.
   enum : uint8_t { kUnseen, kOpen, kDone };
   std::vector<uint8_t> state(classes, kUnseen);
@@ -103,28 +112,45 @@ void Refiner::Start(const Extraction& start, std::span<const ENodeRef> base) {
   for (ClassRef root : start.roots) Acquire(root.index);
 }
 
+// What is in use already is counted where it is met; only what is not waits for its turn.
 void Refiner::Acquire(uint32_t c) {
-  stack_.push_back(c);
-  while (!stack_.empty()) {
-    const uint32_t at = stack_.back();
-    stack_.pop_back();
+  uint32_t* top = stack_.data();
+  *top++ = c;
+  while (top != stack_.data()) {
+    const uint32_t at = *--top;
     ++work_;
     if (uses_[at]++ != 0) continue;
     reached_new_.push_back(at);
-    total_ += Price(choice_[at]);
-    for (ClassRef child : view_.NodeChildren(ENodeRef{choice_[at]})) stack_.push_back(child.index);
+    const Node& node = nodes_[choice_[at]];
+    total_ += node.price;
+    for (const ClassRef child : node.Children()) {
+      if (uses_[child.index] == 0) {
+        *top++ = child.index;
+      } else {
+        ++uses_[child.index];
+        ++work_;
+      }
+    }
   }
 }
 
 void Refiner::Release(uint32_t c) {
-  stack_.push_back(c);
-  while (!stack_.empty()) {
-    const uint32_t at = stack_.back();
-    stack_.pop_back();
+  uint32_t* top = stack_.data();
+  *top++ = c;
+  while (top != stack_.data()) {
+    const uint32_t at = *--top;
     ++work_;
     if (--uses_[at] != 0) continue;
-    total_ -= Price(choice_[at]);
-    for (ClassRef child : view_.NodeChildren(ENodeRef{choice_[at]})) stack_.push_back(child.index);
+    const Node& node = nodes_[choice_[at]];
+    total_ -= node.price;
+    for (const ClassRef child : node.Children()) {
+      if (uses_[child.index] == 1) {
+        *top++ = child.index;
+      } else {
+        --uses_[child.index];
+        ++work_;
+      }
+    }
   }
 }
 

@@ -69,7 +69,14 @@ class Refiner {
   void Restore(const Saved& saved);
 
  private:
-  double Price(uint32_t n) const { return extractor_.NodeObjective(ENodeRef{n}); }
+  // What every move reads of an e-node, side by side.
+  struct Node {
+    double price;
+    const ClassRef* first_child;
+    size_t child_count;
+    std::span<const ClassRef> Children() const { return {first_child, child_count}; }
+  };
+  double Price(uint32_t n) const { return nodes_[n].price; }
   bool Less(double a, double b) const { return a < b - 1e-11 * b; }
   void Acquire(uint32_t c);
   void Release(uint32_t c);
@@ -94,6 +101,7 @@ class Refiner {
   const Extractor& extractor_;
   const EGraphView& view_;
   bool acyclic_ = true;
+  std::vector<Node> nodes_;
   std::vector<uint8_t> possible_;     // by e-node: finite, and so is something below it
   std::vector<uint32_t> choosable_;   // classes with several possible e-nodes
   std::vector<uint32_t> shared_;      // classes that several classes could use

@@ -55,6 +55,25 @@ struct BufferState {
   std::vector<std::optional<AccessAt>> reads;  // the last of each stream
 };
 
+// Whether a command takes part in the order of commands, beside touching bytes.
+bool Orders(const Command& command) {
+  return command.kind == CommandKind::kWait || command.kind == CommandKind::kSignal ||
+         command.kind == CommandKind::kComplete;
+}
+
+// Of each sequence, by position: where the next command is that orders others, or the end.
+std::vector<std::vector<size_t>> NextOrdering(const Plan& plan) {
+  std::vector<std::vector<size_t>> next;
+  for (const Sequence& sequence : plan.sequences) {
+    std::vector<size_t>& of = next.emplace_back(sequence.commands.size() + 1);
+    of.back() = sequence.commands.size();
+    for (size_t i = sequence.commands.size(); i-- > 0;) {
+      of[i] = Orders(sequence.commands[i]) ? i : of[i + 1];
+    }
+  }
+  return next;
+}
+
 // Buffers whose bytes overlap, each with itself: neighbours in the order of their offsets.
 std::vector<std::vector<BufferId>> Overlaps(const Plan& plan) {
   std::vector<std::vector<BufferId>> overlaps(plan.buffers.size());
@@ -85,6 +104,7 @@ class Rehearsal : public ControlHost {
         stop_after_(stop_after),
         diagnostics_(diagnostics),
         overlaps_(Overlaps(plan)),
+        next_ordering_(NextOrdering(plan)),
         buffers_(plan.buffers.size()),
         streams_(plan.streams.size()),
         control_clock_(plan.streams.size(), 0),
@@ -213,6 +233,13 @@ class Rehearsal : public ControlHost {
     }
     const SequenceId sequence_id = SequenceOf(*stream.running);
     const Sequence& sequence = plan_.sequences[sequence_id];
+    if (!Looks()) {
+      // What only touches bytes is counted, and passed over.
+      const size_t passed = next_ordering_[sequence_id][stream.position] - stream.position;
+      stream.position += passed;
+      stream.clock[id] += static_cast<int64_t>(passed);
+      commands_ += static_cast<int64_t>(passed);
+    }
     if (stream.position == sequence.commands.size()) {
       stream.running.reset();
       return true;
@@ -282,6 +309,13 @@ class Rehearsal : public ControlHost {
     return elements > 0 ? ElementRuns{{0, elements}} : ElementRuns{};
   }
 
+  bool IsWritten(BufferId id) const {
+    const int64_t elements = tensor::NumElements(plan_.buffers[id].shape);
+    const ElementRuns& written = buffers_[id].written;
+    if (elements <= 0) return written.empty();
+    return written.size() == 1 && written.front() == ElementRuns::value_type{0, elements};
+  }
+
   bool Before(const AccessAt& earlier, const AccessAt& now) const {
     return earlier.stream == now.stream ||
            earlier.time <= streams_[now.stream].clock[earlier.stream];
@@ -306,16 +340,19 @@ class Rehearsal : public ControlHost {
         .Fix("order the two streams with a token");
   }
 
+  // Whether accesses are still looked at.
+  bool Looks() const { return !failed_ && accesses_ <= kMaxAccesses; }
+
   // True when the access is to be looked at further.
   bool Count(BufferId buffer) {
     accesses_ += static_cast<int64_t>(overlaps_[buffer].size());
-    return !failed_ && accesses_ <= kMaxAccesses;
+    return Looks();
   }
 
   void Read(BufferId id, const AccessAt& at) {
     if (!Count(id)) return;
     BufferState& buffer = buffers_[id];
-    if (buffer.written != Whole(id)) return NotWritten(id, at);
+    if (!IsWritten(id)) return NotWritten(id, at);
     for (BufferId other : overlaps_[id]) {
       const auto& write = buffers_[other].write;
       if (write && !Before(*write, at)) return Race(id, *write, true, at, false);
@@ -361,7 +398,7 @@ class Rehearsal : public ControlHost {
     buffer.write = at;
     if (buffer.written.empty()) {
       buffer.written = stored;
-    } else if (buffer.written != Whole(id)) {
+    } else if (!IsWritten(id)) {
       accesses_ += static_cast<int64_t>(buffer.written.size() + stored.size());
       buffer.written = UnionOf(buffer.written, stored);
     }
@@ -418,6 +455,7 @@ class Rehearsal : public ControlHost {
   const int64_t stop_after_;
   Diagnostics& diagnostics_;
   const std::vector<std::vector<BufferId>> overlaps_;
+  const std::vector<std::vector<size_t>> next_ordering_;
   std::vector<BufferState> buffers_;
   std::vector<StreamState> streams_;
   std::map<StreamId, std::vector<BufferId>> arena_written_;

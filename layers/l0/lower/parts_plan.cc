@@ -1,6 +1,7 @@
 #include "layers/l0/lower/parts_plan.h"
 
 #include <algorithm>
+#include <future>
 #include <set>
 #include <string>
 #include <utility>
@@ -33,14 +34,28 @@ class PartPlanner {
     if (!parts) return std::nullopt;
     left_out_ = parts->blocks.left_out;
     for (const StepPart& part : parts->parts) nodes_ += part.step.graph.size();
+    std::vector<PartSearch> searches;
+    for (const StepPart& part : parts->parts) searches.push_back(Begin(*parts, part));
+    // No part knows of another, so they are searched beside one another.
+    std::vector<std::future<void>> running;
+    PartSearch* own = nullptr;
+    for (PartSearch& search : searches) {
+      if (search.planned) continue;
+      if (own != nullptr)
+        running.push_back(std::async(std::launch::async, [&, own] { Plan(*own); }));
+      own = &search;
+    }
+    if (own != nullptr) Plan(*own);
+    for (std::future<void>& other : running) other.get();
     std::vector<PlannedStep> planned;
     std::set<std::string> nowhere = forced_;
-    for (const StepPart& part : parts->parts) {
-      std::set<std::string> elsewhere;
-      std::optional<PlannedStep> plan = PlanPart(*parts, part, elsewhere);
-      if (!plan) return std::nullopt;
-      planned.push_back(*std::move(plan));
-      std::erase_if(nowhere, [&](const std::string& id) { return !elsewhere.contains(id); });
+    for (PartSearch& search : searches) {
+      if (!search.planned) return std::nullopt;
+      if (search.made && !search.key.empty()) {
+        cache_->Store(kCacheKind, search.key, WritePlannedStep(*search.planned));
+      }
+      planned.push_back(*std::move(search.planned));
+      std::erase_if(nowhere, [&](const std::string& id) { return !search.elsewhere.contains(id); });
     }
     if (!nowhere.empty()) return std::nullopt;
     std::optional<PlannedStep> joined = JoinParts(step_, *parts, std::move(planned));
@@ -55,34 +70,58 @@ class PartPlanner {
   int64_t copies() const { return left_out_ + 1; }
 
  private:
-  std::optional<PlannedStep> PlanPart(const StepParts& parts, const StepPart& part,
-                                      std::set<std::string>& elsewhere) const {
+  struct PartSearch {
+    const StepPart* part = nullptr;
+    const StepParts* parts = nullptr;
+    std::string key;  // in the cache; "": it is kept out of it
+    std::optional<PlannedStep> planned;
+    bool made = false;                // by a search now
+    std::set<std::string> elsewhere;  // what is forced and none of its business
+  };
+
+  ChooseOptions OptionsOf(const PartSearch& search) const {
     ChooseOptions options = options_;
     options.prefix = "l0/" + std::string(kStepName);
-    options.spell = [&](std::string_view text) { return Spell(text, parts, part, 0, step_); };
-    options.elsewhere = &elsewhere;
+    options.spell = [this, parts = search.parts, part = search.part](std::string_view text) {
+      return Spell(text, *parts, *part, 0, step_);
+    };
     if (options.budget.work != search::Budget().work) {
       // What is given is for all parts, each by its size.
-      options.budget.work = options.budget.work / nodes_ * part.step.graph.size();
+      options.budget.work = options.budget.work / nodes_ * search.part->step.graph.size();
     }
-    const std::string key =
-        cache_ != nullptr && forced_.empty() ? StepKey(part.step, costs_, rules_, options) : "";
-    if (!key.empty()) {
-      if (const auto kept = cache_->Load(kCacheKind, options_.prefix + "/" + part.name, key)) {
-        if (std::optional<PlannedStep> planned = ReadPlannedStep(*kept)) return planned;
-      }
+    return options;
+  }
+
+  // Out of the cache, where it is there.
+  PartSearch Begin(const StepParts& parts, const StepPart& part) const {
+    PartSearch search;
+    search.part = &part;
+    search.parts = &parts;
+    if (cache_ == nullptr || !forced_.empty()) return search;
+    const ChooseOptions options = OptionsOf(search);
+    search.key = StepKey(part.step, costs_, rules_, options);
+    if (search.key.empty()) return search;
+    if (const auto kept = cache_->Load(kCacheKind, options_.prefix + "/" + part.name, search.key)) {
+      search.planned = ReadPlannedStep(*kept);
     }
+    return search;
+  }
+
+  void Plan(PartSearch& search) const {
+    const Step& step = search.part->step;
+    ChooseOptions options = OptionsOf(search);
+    options.elsewhere = &search.elsewhere;
     PlannedStep planned;
     std::optional<search::SearchFailure> failure;
     std::string rule_error;
     std::optional<ChooseResult> chosen =
-        ChooseKernels(part.step, costs_, rules_, options, planned.explanation, failure, rule_error);
-    if (!chosen) return std::nullopt;
-    planned.plan = PlanStep(part.step, *chosen, costs_, options, planned.explanation, failure);
-    if (failure) return std::nullopt;
+        ChooseKernels(step, costs_, rules_, options, planned.explanation, failure, rule_error);
+    if (!chosen) return;
+    planned.plan = PlanStep(step, *chosen, costs_, options, planned.explanation, failure);
+    if (failure) return;
     planned.table = std::move(chosen->table);
-    if (!key.empty()) cache_->Store(kCacheKind, key, WritePlannedStep(planned));
-    return planned;
+    search.planned = std::move(planned);
+    search.made = true;
   }
 
   const Step& step_;
