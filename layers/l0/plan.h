@@ -42,7 +42,9 @@ struct Pool {
   support::Span span;
 };
 
-// A memory slot. Offsets are multiples of kAlignment.
+// A memory slot. Offsets are multiples of kAlignment, a cache line; in an arena, which one stream
+// at a time uses, of the element's size. No launch of several blocks writes to a line that holds
+// anything else that lives.
 inline constexpr int64_t kAlignment = 64;
 struct Buffer {
   std::string name;

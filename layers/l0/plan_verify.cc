@@ -39,6 +39,7 @@ class Verifier {
     CheckCode();
     for (const Sequence& sequence : plan_.sequences) CheckSequence(sequence);
     CheckSlots();
+    CheckLines(plan_, diagnostics_);
     CheckTokens();
     CheckMetrics();
     CheckCheckpoint();

@@ -81,10 +81,14 @@ class PlanMemory {
                                std::to_string(bytes) + " bytes of elements");
         continue;
       }
-      if (buffer.offset < 0 || buffer.offset % kAlignment != 0) {
+      // Lines are shared in arenas, whose commands come one after the other.
+      const int64_t alignment = pool.kind == PoolKind::kArena
+                                    ? static_cast<int64_t>(tensor::SizeOf(buffer.dtype))
+                                    : kAlignment;
+      if (buffer.offset < 0 || buffer.offset % alignment != 0) {
         diagnostics_.Error(Kind::kSafety, buffer.span,
                            title + " begins at " + std::to_string(buffer.offset) +
-                               ", which is no multiple of " + std::to_string(kAlignment));
+                               ", which is no multiple of " + std::to_string(alignment));
       } else if (buffer.offset > pool.size - buffer.size) {
         diagnostics_
             .Error(Kind::kResourceBound, buffer.span,

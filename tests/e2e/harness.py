@@ -80,7 +80,7 @@ def arenas(plan):
     for pool, entries in slots.items():
         changes = {}
         for _, size, first, last in entries:
-            size = -(-size // 64) * 64  # slots begin at multiples of 64
+            size = -(-size // 64) * 64 if size >= 1024 else size  # large slots begin lines
             changes[first] = changes.get(first, 0) + size
             changes[last + 1] = changes.get(last + 1, 0) - size
         live = most = 0

@@ -17,8 +17,10 @@ MOST = 20
 
 class Losers(L3cTest):
     def losers(self, example, *args):
-        """(decision, runner-up), those of the method apart from the others."""
-        events = self.l3c("optimize", example, *args, "--explain", "--json", timeout=1200).events()
+        """(decision, runner-up), those of the method apart from the others. Of the run that is made
+        with them: what a step reads of the schedule, and which phases there are, follows from its length."""
+        events = self.l3c("optimize", example, *args, "--steps", STEPS, "--explain", "--json",
+                          timeout=1200).events()
         pairs = [(e["id"], e["losers"][0]["label"]) for e in events if e["event"] == "decision" and e["losers"]]
         method = [pair for pair in pairs if pair[0].startswith("l2/")]
         return method, [pair for pair in pairs if pair not in method]
@@ -42,6 +44,9 @@ class Losers(L3cTest):
 
     def test_a_few(self):
         self.assertGreater(self.assert_trains_alike(EXAMPLES / "iris/iris.l3", 3), 5)
+
+    def test_a_few_of_a_run_that_ends_in_its_first_phase(self):
+        self.assertGreater(self.assert_trains_alike(EXAMPLES / "methods/phases.l2", 2), 5)
 
     @unittest.skipUnless(FULL, "at length in the nightly preset")
     def test_those_of_every_example(self):

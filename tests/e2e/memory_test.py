@@ -274,11 +274,6 @@ class Explanations(L3cTest):
         self.l3c("optimize", EXAMPLES / "methods/cnn.l2", "--synthetic", "--explain")
 
 
-# Slots are aligned to 64 bytes, which is most of what scalars take: two steps of less than 4 kB need more
-# than op by op, and no more than this.
-LARGER = {("curriculum.l2", "l0/train/arena.packing"): 2896, ("zeroth_order.l2", "l0/train/arena.packing"): 3576}
-
-
 class Arenas(L3cTest):
     @unittest.skipUnless(os.environ.get("L3C_FULL") == "1", "takes minutes: in the nightly preset")
     def test_no_larger_than_op_by_op(self):
@@ -295,8 +290,7 @@ class Arenas(L3cTest):
                           f"  live {cost['live']:>10.0f}  op by op {cost['op_by_op']:>10.0f}",
                           flush=True)
                     self.assertLessEqual(cost["memory"], 1.03 * cost["live"])
-                    most = LARGER.get((example.name, e["id"]), 1.03 * cost["op_by_op"] + 64)
-                    self.assertLessEqual(cost["memory"], most)
+                    self.assertLessEqual(cost["memory"], 1.03 * cost["op_by_op"])
 
 
 if __name__ == "__main__":

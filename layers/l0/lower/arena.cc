@@ -3,36 +3,45 @@
 #include <algorithm>
 #include <vector>
 
-#include "layers/l0/plan.h"
 #include "layers/tensor/op.h"
 
 namespace l3c::l0::lower {
 
-Arena PackArena(const StepPlan& plan, const ValueTable& table) {
+Arena PackArena(const StepPlan& plan, const ValueTable& table, bool streams) {
   Arena arena;
-  const auto use = [&](const Storage& storage, size_t at) {
+  const bool apart =
+      streams || std::any_of(table.values.begin(), table.values.end(), [&](const Value& value) {
+        return value.memory != table.values[0].memory;
+      });
+  // `blocks`: it is written by several threads.
+  const auto use = [&](const Storage& storage, size_t at, bool blocks) {
     if (storage.kernel < 0 || storage.value < 0) return;
     const auto position = static_cast<int64_t>(at);
     const auto [it, fresh] = arena.slots.try_emplace(storage);
-    if (fresh) it->second = {Bytes(table.values[storage.value]), position, position, 0};
-    it->second.last_use = std::max(it->second.last_use, position);
+    Slot& slot = it->second;
+    if (fresh) slot = {Bytes(table.values[storage.value]), position, position, 0, apart};
+    slot.last_use = std::max(slot.last_use, position);
+    slot.whole_lines = slot.whole_lines || blocks;
   };
   size_t at = 0;
   for (const Launch& launch : plan.launches) {
-    for (const Binding& b : launch.bindings) {
-      if (b.state < 0) use(b.storage, at);
+    const bool blocks = NumBlocks(launch.kernel) > 1;
+    for (size_t p = 0; p < launch.bindings.size(); ++p) {
+      const Binding& b = launch.bindings[p];
+      const bool written = launch.kernel.params[p].access != Access::kIn;
+      if (b.state < 0) use(b.storage, at, blocks && written);
     }
     ++at;
   }
-  for (const ChosenCopy& copy : plan.copies) use(copy.from, at++);
-  for (const Storage& report : plan.reports) use(report, at);
+  for (const ChosenCopy& copy : plan.copies) use(copy.from, at++, false);
+  for (const Storage& report : plan.reports) use(report, at, false);
   std::map<uint32_t, std::vector<Slot>> slots;
   for (const auto& [storage, slot] : arena.slots) {
     slots[table.values[storage.value].memory].push_back(slot);
   }
   int64_t largest = -1;
   for (auto& [memory, list] : slots) {
-    const Packing packing = PackSlots(list, kAlignment, plan.packing);
+    const Packing packing = PackSlots(list, plan.packing);
     arena.packings[memory] = packing;
     arena.packing.size += packing.size;
     arena.packing.lower_bound += packing.lower_bound;

@@ -24,7 +24,10 @@ struct Arena {
   int64_t BytesIn(std::optional<uint32_t> memory) const;  // without one: in all
 };
 
-Arena PackArena(const StepPlan& plan, const ValueTable& table);
+// Slots smaller than a cache line share lines where one launch uses them at a time, in one block:
+// not with `streams`, where several streams run the step, and not where its values lie in several
+// memories, as then they may.
+Arena PackArena(const StepPlan& plan, const ValueTable& table, bool streams = false);
 
 // The most bytes that live when a program runs op by op, as the interpreter of tensor graphs does:
 // each op, views among them, into a tensor of its own that is there until it is read for the last

@@ -500,7 +500,7 @@ class Assembler {
         if (timeline[at].kind == kind) positions.push_back(static_cast<int64_t>(at));
       }
     }
-    const Arena packed = PackArena(lowered.plan, lowered.table);
+    const Arena packed = PackArena(lowered.plan, lowered.table, shared);
     std::map<uint32_t, PoolId> pools;
     for (const auto& [memory, packing] : packed.packings) {
       pools[memory] = AddPool((shared ? "exchange_" : "arena_") + lowered.step.name,

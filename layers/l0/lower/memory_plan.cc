@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "layers/l0/plan.h"
+
 namespace l3c::l0::lower {
 
 namespace {
@@ -17,13 +19,26 @@ constexpr PackOrder kOrders[] = {PackOrder::kSize,  PackOrder::kArea,  PackOrder
 constexpr size_t kMostRaises = 256;
 constexpr size_t kMostMoves = 2048;
 constexpr size_t kPackingWork = 4'000'000;
+// From here on what fills the end of the last line is less than what reading across lines costs.
+constexpr int64_t kLargeSlot = 16 * kAlignment;
 
 int64_t RoundUp(int64_t x, int64_t alignment) {
   return (x + alignment - 1) / alignment * alignment;
 }
 
+// Bytes that nothing else may lie in.
+int64_t Taken(const Slot& slot) {
+  return slot.whole_lines ? RoundUp(slot.size, kAlignment) : slot.size;
+}
+
+// The first offset from `begin` on that a slot may have.
+int64_t OffsetFrom(int64_t begin, const Slot& slot) {
+  const bool begins_a_line = slot.whole_lines || slot.size >= kLargeSlot || slot.size == 0;
+  return RoundUp(begin, begins_a_line ? kAlignment : std::min(kAlignment, slot.size & -slot.size));
+}
+
 // Fills in the offsets; bytes of the pool.
-int64_t Place(const std::vector<size_t>& order, std::vector<Slot>& slots, int64_t alignment) {
+int64_t Place(const std::vector<size_t>& order, std::vector<Slot>& slots) {
   struct Placed {
     int64_t begin, end;  // offsets
     int64_t first_use, last_use;
@@ -33,20 +48,21 @@ int64_t Place(const std::vector<size_t>& order, std::vector<Slot>& slots, int64_
   placed.reserve(order.size());
   for (size_t i : order) {
     Slot& slot = slots[i];
-    const int64_t size = RoundUp(slot.size, alignment);
+    const int64_t size = Taken(slot);
     int64_t best = -1;
     int64_t best_gap = INT64_MAX;
     int64_t end = 0;
     for (const Placed& other : placed) {
       if (other.last_use < slot.first_use || slot.last_use < other.first_use) continue;
+      const int64_t offset = OffsetFrom(end, slot);
       const int64_t gap = other.begin - end;
-      if (gap >= size && gap < best_gap) {
-        best = end;
+      if (offset + size <= other.begin && gap < best_gap) {
+        best = offset;
         best_gap = gap;
       }
       end = std::max(end, other.end);
     }
-    slot.offset = best >= 0 ? best : end;
+    slot.offset = best >= 0 ? best : OffsetFrom(end, slot);
     pool = std::max(pool, slot.offset + slot.size);
     const auto at =
         std::upper_bound(placed.begin(), placed.end(), slot.offset,
@@ -87,9 +103,8 @@ size_t Tries(size_t most, const std::vector<Slot>& slots) {
 }
 
 // Again and again, what ended on top is placed first.
-int64_t Raise(std::vector<size_t> order, std::vector<Slot>& slots, int64_t alignment,
-              int64_t lower_bound) {
-  int64_t size = Place(order, slots, alignment);
+int64_t Raise(std::vector<size_t> order, std::vector<Slot>& slots, int64_t lower_bound) {
+  int64_t size = Place(order, slots);
   std::vector<Slot> best = slots;
   const size_t tries = Tries(kMostRaises, slots);
   for (size_t n = 0; n < tries && size > lower_bound; ++n) {
@@ -98,7 +113,7 @@ int64_t Raise(std::vector<size_t> order, std::vector<Slot>& slots, int64_t align
     });
     if (top == order.begin()) break;
     std::rotate(order.begin(), top, top + 1);
-    const int64_t now = Place(order, slots, alignment);
+    const int64_t now = Place(order, slots);
     if (now < size) size = now, best = slots;
   }
   slots = std::move(best);
@@ -106,9 +121,8 @@ int64_t Raise(std::vector<size_t> order, std::vector<Slot>& slots, int64_t align
 }
 
 // One slot is placed earlier, drawn by a generator of fixed seed; the move stays unless it costs.
-int64_t Climb(std::vector<size_t> order, std::vector<Slot>& slots, int64_t alignment,
-              int64_t lower_bound) {
-  int64_t size = Place(order, slots, alignment);
+int64_t Climb(std::vector<size_t> order, std::vector<Slot>& slots, int64_t lower_bound) {
+  int64_t size = Place(order, slots);
   std::vector<Slot> best = slots;
   std::minstd_rand random;
   const size_t tries = order.size() < 2 ? 0 : Tries(kMostMoves, slots);
@@ -119,7 +133,7 @@ int64_t Climb(std::vector<size_t> order, std::vector<Slot>& slots, int64_t align
       std::rotate(order.begin() + first, order.begin() + middle, order.begin() + last);
     };
     move(to, from, from + 1);
-    const int64_t now = Place(order, slots, alignment);
+    const int64_t now = Place(order, slots);
     if (now > size) {
       move(to, to + 1, from + 1);
       continue;
@@ -131,20 +145,20 @@ int64_t Climb(std::vector<size_t> order, std::vector<Slot>& slots, int64_t align
   return size;
 }
 
-int64_t Pack(PackOrder order, std::vector<Slot>& slots, int64_t alignment, int64_t lower_bound) {
+int64_t Pack(PackOrder order, std::vector<Slot>& slots, int64_t lower_bound) {
   std::vector<size_t> sorted = OrderOf(order, slots);
-  if (order == PackOrder::kRaise) return Raise(std::move(sorted), slots, alignment, lower_bound);
-  if (order == PackOrder::kClimb) return Climb(std::move(sorted), slots, alignment, lower_bound);
-  return Place(sorted, slots, alignment);
+  if (order == PackOrder::kRaise) return Raise(std::move(sorted), slots, lower_bound);
+  if (order == PackOrder::kClimb) return Climb(std::move(sorted), slots, lower_bound);
+  return Place(sorted, slots);
 }
 
 struct Live {
-  int64_t rounded = 0;  // every slot up to the alignment
+  int64_t rounded = 0;  // those of whole lines up to lines
   int64_t least = 0;    // the one that ends on top need not be rounded up: at best what loses most
 };
 
 // Live bytes change only where a slot begins or has ended.
-Live MostLive(const std::vector<Slot>& slots, int64_t alignment) {
+Live MostLive(const std::vector<Slot>& slots) {
   std::map<int64_t, std::vector<std::pair<const Slot*, bool>>> changes;  // slot, begins
   for (const Slot& slot : slots) {
     changes[slot.first_use].emplace_back(&slot, true);
@@ -155,7 +169,7 @@ Live MostLive(const std::vector<Slot>& slots, int64_t alignment) {
   std::multiset<int64_t> padding;  // of what lives
   for (const auto& [position, here] : changes) {
     for (const auto& [slot, begins] : here) {
-      const int64_t rounded = RoundUp(slot->size, alignment);
+      const int64_t rounded = Taken(*slot);
       live += begins ? rounded : -rounded;
       if (begins) {
         padding.insert(rounded - slot->size);
@@ -198,9 +212,9 @@ std::optional<PackOrder> ParsePackOrder(std::string_view name) {
   return std::nullopt;
 }
 
-Packing PackSlots(std::vector<Slot>& slots, int64_t alignment, std::optional<PackOrder> order) {
+Packing PackSlots(std::vector<Slot>& slots, std::optional<PackOrder> order) {
   Packing packing;
-  const Live live = MostLive(slots, alignment);
+  const Live live = MostLive(slots);
   packing.lower_bound = live.least;
   // What another order could still save is padding, which is looked for where it is 3 % and more.
   const int64_t enough = std::min(live.rounded, live.least + live.least * 3 / 100);
@@ -208,7 +222,7 @@ Packing PackSlots(std::vector<Slot>& slots, int64_t alignment, std::optional<Pac
   for (PackOrder tried : kOrders) {
     if (order && *order != tried) continue;
     std::vector<Slot> placed = slots;
-    const int64_t size = Pack(tried, placed, alignment, enough);
+    const int64_t size = Pack(tried, placed, enough);
     if (!best.empty() && size >= packing.size) continue;
     packing.size = size;
     packing.order = tried;

@@ -88,7 +88,7 @@ StateWindow MakeWindow(const StepPlan& plan, const Step& step, const ValueTable&
       const WindowSlot& slot = window.slots[i];
       lives.push_back({far[slot.state]->bytes, slot.first, slot.last + 1, 0});
     }
-    window.bytes[memory] = PackSlots(lives, kAlignment).size;
+    window.bytes[memory] = PackSlots(lives).size;
     for (size_t i = 0; i < slots.size(); ++i) window.slots[slots[i]].offset = lives[i].offset;
   }
   return window;

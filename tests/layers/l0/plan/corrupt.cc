@@ -242,9 +242,41 @@ std::string ShortenLife(Plan& plan, Random& random) {
 }
 
 std::string Misalign(Plan& plan, Random& random) {
+  // Of an arena also what lies within a line is, at its elements' size.
   Buffer& buffer = plan.buffers[random() % plan.buffers.size()];
-  buffer.offset += 4 + 4 * static_cast<int64_t>(random() % 15);
+  const bool arena = plan.pools[buffer.pool].kind == PoolKind::kArena;
+  const auto element = static_cast<int64_t>(tensor::SizeOf(buffer.dtype));
+  if (arena && element < 2) return "";
+  buffer.offset += arena ? 1 + static_cast<int64_t>(random() % (element - 1))
+                         : 4 + 4 * static_cast<int64_t>(random() % 15);
   return "buffer " + buffer.name + " is not aligned";
+}
+
+// Beside what several blocks of a launch write.
+std::string ShareALine(Plan& plan, Random& random) {
+  std::vector<std::pair<BufferId, BufferId>> pairs;
+  for (const Sequence& sequence : plan.sequences) {
+    for (const Command& command : sequence.commands) {
+      if (command.kind != CommandKind::kLaunch) continue;
+      const Kernel& kernel = plan.kernels[command.kernel];
+      if (NumBlocks(kernel) < 2) continue;
+      for (size_t p = 0; p < command.args.size(); ++p) {
+        const Buffer& a = plan.buffers[command.args[p]];
+        if (kernel.params[p].access == Access::kIn || a.size % kAlignment == 0) continue;
+        if (plan.pools[a.pool].kind != PoolKind::kArena) continue;
+        for (BufferId b : command.args) {
+          const Buffer& beside = plan.buffers[b];
+          const bool fits = a.size % kAlignment + beside.size <= kAlignment;
+          if (&beside != &a && beside.pool == a.pool && fits)
+            pairs.emplace_back(command.args[p], b);
+        }
+      }
+    }
+  }
+  if (pairs.empty()) return "";
+  const auto [a, b] = pairs[random() % pairs.size()];
+  plan.buffers[b].offset = plan.buffers[a].offset + plan.buffers[a].size;
+  return "buffer " + plan.buffers[b].name + " lies in a line of " + plan.buffers[a].name;
 }
 
 std::string ResizeSlot(Plan& plan, Random& random) {
@@ -667,6 +699,7 @@ const std::vector<Corruption>& Corruptions() {
       {"lifetime", "slots that overlap", LayOnNeighbour},
       {"lifetime", "life too short", ShortenLife},
       {"lifetime", "slot misaligned", Misalign},
+      {"lifetime", "line of several threads", ShareALine},
       {"lifetime", "slot of another size", ResizeSlot},
       {"lifetime", "buffer of another type", GiveAnother},
       {"lifetime", "writer gone", DropWriter},

@@ -28,6 +28,13 @@ void ExpectCaught(const Plan& plan, const support::SourceFile* source, Kind kind
                      << diagnostics.Render(false);
 }
 
+TEST(PlanVerify, ScalarsShareALine) {
+  support::Diagnostics diagnostics;
+  const std::string text =
+      Replace(LinearText(), "scratch at 128 size 4 ", "scratch at 4   size 4 ");
+  EXPECT_TRUE(VerifyPlan(Parse(text), diagnostics)) << diagnostics.Render(false);
+}
+
 TEST(PlanVerify, AcceptsTheLinearPlan) {
   support::Diagnostics diagnostics;
   EXPECT_TRUE(VerifyPlan(Parse(LinearText()), diagnostics)) << diagnostics.Render(false);
@@ -76,6 +83,20 @@ const TextMutation kMutations[] = {
     {"CapacitiesDiffer", kConsistency, "another capacity", {{"256B of 1MB", "256B of 2MB"}}},
     {"SlotOutsidePool", kResource, "ends at byte", {{"at 192 size 4", "at 256 size 4"}}},
     {"SlotUnaligned", kSafety, "no multiple of 64", {{"at 192 size 4", "at 200 size 4"}}},
+    {"SlotOfAnArenaUnaligned",
+     kSafety,
+     "no multiple of 4",
+     {{"scratch at 128 size 4 ", "scratch at 130 size 4 "}}},
+    {"LineWrittenInBlocks",
+     kSafety,
+     "'p' and 'e' lie in one line of 64 bytes while the first is written in 4 blocks of kernel "
+     "'predict'",
+     {{"scratch at 64  size 32 live 2..5", "scratch at 32  size 32 live 1..5"}}},
+    {"LineWrittenBesideReading",
+     kSafety,
+     "'e' and 'p' lie in one line of 64 bytes while the first is written in 8 blocks of kernel "
+     "'error'",
+     {{"scratch at 64  size 32", "scratch at 32  size 32"}}},
     {"SlotTooSmall", kConsistency, "bytes of elements", {{"at 0   size 16", "at 0   size 12"}}},
     {"PersistentOverlap",
      kSafety,
