@@ -6,7 +6,8 @@
 
 namespace l3c::egraph {
 
-Refiner::Refiner(const Extractor& extractor) : extractor_(extractor), view_(extractor.view()) {
+Refiner::Refiner(const Extractor& extractor)
+    : extractor_(extractor), view_(extractor.view()), tried_(choice_, uses_) {
   const size_t classes = view_.class_count();
   const size_t nodes = view_.node_count();
   possible_.assign(nodes, 0);
@@ -91,6 +92,13 @@ Refiner::Refiner(const Extractor& extractor) : extractor_(extractor), view_(extr
     for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) ways += possible_[n];
     if (ways >= 2) choosable_.push_back(c);
   }
+  swappable_.assign(nodes, 0);
+  for (uint32_t c : choosable_) {
+    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
+    for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
+      swappable_[n] = possible_[n];
+    }
+  }
 }
 
 void Refiner::Start(const Extraction& start, std::span<const ENodeRef> base) {
@@ -110,15 +118,19 @@ void Refiner::Start(const Extraction& start, std::span<const ENodeRef> base) {
   journal_.clear();
   total_ = 0;
   for (ClassRef root : start.roots) Acquire(root.index);
+  touches_ = 0;
+  tried_.Reset(swappable_);
 }
 
 // What is in use already is counted where it is met; only what is not waits for its turn.
 void Refiner::Acquire(uint32_t c) {
+  TriedSwaps::Touch* touch = Touches();
+  const TriedSwaps::Touch* const first = touch;
   uint32_t* top = stack_.data();
   *top++ = c;
   while (top != stack_.data()) {
     const uint32_t at = *--top;
-    ++work_;
+    *touch++ = {at, uses_[at]};
     if (uses_[at]++ != 0) continue;
     reached_new_.push_back(at);
     const Node& node = nodes_[choice_[at]];
@@ -127,54 +139,88 @@ void Refiner::Acquire(uint32_t c) {
       if (uses_[child.index] == 0) {
         *top++ = child.index;
       } else {
-        ++uses_[child.index];
-        ++work_;
+        *touch++ = {child.index, uses_[child.index]++};
       }
     }
   }
+  Touched(static_cast<size_t>(touch - first));
 }
 
 void Refiner::Release(uint32_t c) {
+  TriedSwaps::Touch* touch = Touches();
+  const TriedSwaps::Touch* const first = touch;
   uint32_t* top = stack_.data();
   *top++ = c;
   while (top != stack_.data()) {
     const uint32_t at = *--top;
-    ++work_;
-    if (--uses_[at] != 0) continue;
+    *touch++ = {at, --uses_[at]};
+    if (uses_[at] != 0) continue;
     const Node& node = nodes_[choice_[at]];
     total_ -= node.price;
     for (const ClassRef child : node.Children()) {
       if (uses_[child.index] == 1) {
         *top++ = child.index;
       } else {
-        --uses_[child.index];
-        ++work_;
+        *touch++ = {child.index, --uses_[child.index]};
       }
     }
   }
+  Touched(static_cast<size_t>(touch - first));
 }
 
 // First what is new, then what is left, so that what both use stays.
 void Refiner::Swap(uint32_t c, uint32_t n) {
   const uint32_t before = choice_[c];
   journal_.emplace_back(c, before);
+  *Touches() = {c, uses_[c]};
+  ++touches_;
   if (uses_[c] == 0) {
     choice_[c] = n;
     return;
   }
-  for (ClassRef child : view_.NodeChildren(ENodeRef{n})) Acquire(child.index);
+  for (ClassRef child : nodes_[n].Children()) Acquire(child.index);
   choice_[c] = n;
   total_ += Price(n) - Price(before);
-  for (ClassRef child : view_.NodeChildren(ENodeRef{before})) Release(child.index);
+  for (ClassRef child : nodes_[before].Children()) Release(child.index);
 }
 
-void Refiner::Undo(size_t mark) {
-  while (journal_.size() > mark) {
+void Refiner::Undo(const Mark& mark) {
+  const size_t touches = touches_;  // nothing is met that was not on the way here
+  while (journal_.size() > mark.journal) {
     const auto [c, before] = journal_.back();
     Swap(c, before);
     journal_.pop_back();  // of this swap
     journal_.pop_back();
   }
+  total_ = mark.total;  // to the bit
+  touches_ = touches;
+}
+
+Refiner::Mark Refiner::BeginMove() {
+  touches_ = 0;
+  reached_new_.clear();
+  return Here();
+}
+
+bool Refiner::Keep(const Mark& mark) {
+  if (!Less(total_, mark.total)) {
+    Undo(mark);
+    return false;
+  }
+  tried_.Moved(AllTouches());
+  return true;
+}
+
+void Refiner::TakeBack(const Mark& mark) {
+  Undo(mark);
+  touches_ = mark.touches;
+}
+
+TriedSwaps::Touch* Refiner::Touches() {
+  // As many as one walk can add, and the class of a swap.
+  const size_t most = touches_ + stack_.size() + 1;
+  if (log_.size() < most) log_.resize(2 * most);
+  return log_.data() + touches_;
 }
 
 void Refiner::Settle(size_t mark_new) {
@@ -185,11 +231,10 @@ void Refiner::Settle(size_t mark_new) {
     const uint32_t count = view_.NodeCountOf(ClassRef{c});
     for (uint32_t n = first; count > 1 && n < first + count; ++n) {
       if (!possible_[n] || n == choice_[c]) continue;
-      const double before = total_;
-      const size_t mark = journal_.size();
+      const Mark mark = Here();
       const size_t mark_inner = reached_new_.size();
       Swap(c, n);
-      if (Less(total_, before)) continue;
+      if (Less(total_, mark.total)) continue;
       Undo(mark);
       reached_new_.resize(mark_inner);
     }
@@ -200,42 +245,45 @@ bool Refiner::TryAgain(uint32_t c, uint64_t limit) {
   const uint32_t first = view_.FirstNode(ClassRef{c}).index;
   for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
     if (uses_[c] == 0 || n == choice_[c] || !possible_[n] || work_ > limit) continue;
-    const double before = total_;
-    const size_t mark = journal_.size();
-    reached_new_.clear();
+    const Mark mark = BeginMove();
     const uint8_t was_fixed = std::exchange(fixed_[c], 1);
+    tried_.BeginTrial();
     Swap(c, n);
     Settle(0);
+    tried_.Moved(AllTouches());
     for (int round = 0; round < 2 && SwapRound(limit); ++round) {
     }
     fixed_[c] = was_fixed;
-    if (Less(total_, before)) return true;
+    if (Less(total_, mark.total)) {
+      tried_.KeepTrial();
+      return true;
+    }
     Undo(mark);
+    tried_.EndTrial();
   }
   return false;
 }
 
 bool Refiner::TrySwap(uint32_t c, uint32_t n) {
-  const double before = total_;
-  const size_t mark = journal_.size();
-  reached_new_.clear();
+  const Mark mark = BeginMove();
   Swap(c, n);
-  if (!Less(total_, before)) Settle(0);
-  if (Less(total_, before)) return true;
-  Undo(mark);
+  if (!Less(total_, mark.total)) Settle(0);
+  if (Keep(mark)) return true;
+  if (!tried_.in_trial()) tried_.InVain(n, c, AllTouches());
   return false;
 }
 
 bool Refiner::SwapRound(uint64_t limit) {
   bool improved = false;
-  for (uint32_t c : choosable_) {
-    if (uses_[c] == 0 || fixed_[c]) continue;
-    const uint32_t first = view_.FirstNode(ClassRef{c}).index;
-    for (uint32_t n = first; n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
-      if (uses_[c] == 0 || n == choice_[c] || !possible_[n]) continue;
-      if (work_ > limit) return false;
-      improved |= TrySwap(c, n);
+  const auto count = static_cast<uint32_t>(view_.node_count());
+  for (uint32_t n = tried_.Next(0); n < count; n = tried_.Next(n + 1)) {
+    const uint32_t c = view_.NodeClass(ENodeRef{n}).index;
+    if (uses_[c] == 0 || fixed_[c] || n == choice_[c]) {
+      if (!tried_.in_trial()) tried_.InVain(n, c, {});
+      continue;
     }
+    if (work_ > limit) return false;
+    improved |= TrySwap(c, n);
   }
   return improved;
 }
@@ -251,9 +299,7 @@ bool Refiner::MayBeJoined(uint32_t k) const {
 
 bool Refiner::TryOpen(uint32_t k) {
   if (uses_[k] != 0 || !MayBeJoined(k)) return false;
-  const double before = total_;
-  const size_t mark = journal_.size();
-  reached_new_.clear();
+  const Mark mark = BeginMove();
   std::vector<uint32_t> taken = {k};
   Acquire(k);
   Settle(0);
@@ -277,16 +323,13 @@ bool Refiner::TryOpen(uint32_t k) {
       const uint32_t n = users_[u];
       const uint32_t c = view_.NodeClass(ENodeRef{n}).index;
       if (uses_[c] == 0 || fixed_[c] || choice_[c] == n) continue;
-      const double without = total_;
-      const size_t inner = journal_.size();
+      const Mark inner = Here();
       Swap(c, n);
-      if (!Less(total_, without)) Undo(inner);
+      if (!Less(total_, inner.total)) TakeBack(inner);
     }
   }
   for (uint32_t c : taken) Release(c);
-  if (Less(total_, before)) return true;
-  Undo(mark);
-  return false;
+  return Keep(mark);
 }
 
 bool Refiner::UsesClass(uint32_t n, uint32_t k) const {
@@ -298,9 +341,7 @@ bool Refiner::UsesClass(uint32_t n, uint32_t k) const {
 
 bool Refiner::TryClose(uint32_t k) {
   if (uses_[k] == 0) return false;
-  const double before = total_;
-  const size_t mark = journal_.size();
-  reached_new_.clear();
+  const Mark mark = BeginMove();
   for (uint32_t u = user_first_[k]; u < user_first_[k + 1]; ++u) {
     const uint32_t user = users_[u];
     const uint32_t c = view_.NodeClass(ENodeRef{user}).index;
@@ -310,13 +351,13 @@ bool Refiner::TryClose(uint32_t k) {
     const uint32_t first = view_.FirstNode(ClassRef{c}).index;
     for (uint32_t n = first; !fixed_[c] && n < first + view_.NodeCountOf(ClassRef{c}); ++n) {
       if (!possible_[n] || UsesClass(n, k)) continue;
-      const size_t inner = journal_.size();
+      const Mark inner = Here();
       Swap(c, n);
       if (total_ < least) {
         least = total_;
         best = n;
       }
-      Undo(inner);
+      TakeBack(inner);
     }
     if (best == kNone) {
       Undo(mark);
@@ -325,12 +366,11 @@ bool Refiner::TryClose(uint32_t k) {
     Swap(c, best);
   }
   Settle(0);
-  if (Less(total_, before)) return true;
-  Undo(mark);
-  return false;
+  return Keep(mark);
 }
 
 void Refiner::Improve(uint64_t max_work, bool again) {
+  if (tried_.in_trial()) tried_.KeepTrial();
   const uint64_t limit = work_ + max_work;
   for (bool improved = true; improved && work_ <= limit;) {
     while (SwapRound(limit)) {
@@ -350,7 +390,6 @@ void Refiner::Improve(uint64_t max_work, bool again) {
 }
 
 bool Refiner::TryWithChild(uint32_t c, uint32_t n) {
-  const double before = total_;
   for (ClassRef child : view_.NodeChildren(ENodeRef{n})) {
     const uint32_t first = view_.FirstNode(child).index;
     const uint32_t count = view_.NodeCountOf(child);
@@ -358,19 +397,18 @@ bool Refiner::TryWithChild(uint32_t c, uint32_t n) {
     if (count == 1 || uses_[child.index] == 0 || fixed_[child.index]) continue;
     for (uint32_t m = first; m < first + count; ++m) {
       if (!possible_[m] || m == choice_[child.index]) continue;
-      const size_t mark = journal_.size();
-      reached_new_.clear();
+      const Mark mark = BeginMove();
       Swap(c, n);
       Swap(child.index, m);
-      if (!Less(total_, before)) Settle(0);
-      if (Less(total_, before)) return true;
-      Undo(mark);
+      if (!Less(total_, mark.total)) Settle(0);
+      if (Keep(mark)) return true;
     }
   }
   return false;
 }
 
 void Refiner::Descend(uint64_t max_work) {
+  if (tried_.in_trial()) tried_.KeepTrial();
   const uint64_t limit = work_ + max_work;
   for (bool improved = true; improved && work_ <= limit;) {
     while (SwapRound(limit)) {
@@ -394,11 +432,13 @@ void Refiner::Descend(uint64_t max_work) {
 bool Refiner::Fix(ENodeRef n, uint64_t max_work, bool thorough) {
   if (!possible_[n.index]) return false;
   const uint32_t c = view_.NodeClass(n).index;
-  reached_new_.clear();
+  if (!tried_.in_trial()) tried_.BeginTrial();
+  BeginMove();
   Acquire(c);
   Swap(c, n.index);
   fixed_[c] = 1;
   Settle(0);
+  tried_.Moved(AllTouches());
   if (thorough) {
     Improve(max_work);
   } else {
@@ -416,6 +456,11 @@ void Refiner::Restore(const Saved& saved) {
   fixed_ = saved.fixed;
   total_ = saved.total;
   journal_.clear();
+  if (saved.base != 0 && saved.base == tried_.base()) {
+    tried_.EndTrial();
+  } else {
+    tried_.Reset(swappable_);
+  }
 }
 
 Extraction Refiner::Result(std::span<const ClassRef> roots) const {

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "egraph/extract/extract.h"
+#include "egraph/extract/tried_swaps.h"
 
 namespace l3c::egraph {
 
@@ -64,8 +65,11 @@ class Refiner {
     std::vector<uint32_t> uses;
     std::vector<uint8_t> fixed;
     double total = 0;
+    uint64_t base = 0;  // 0: none that swaps have been tried from
   };
-  Saved Save() const { return {choice_, uses_, fixed_, total_}; }
+  Saved Save() const {
+    return {choice_, uses_, fixed_, total_, tried_.in_trial() ? 0 : tried_.base()};
+  }
   void Restore(const Saved& saved);
 
  private:
@@ -81,7 +85,25 @@ class Refiner {
   void Acquire(uint32_t c);
   void Release(uint32_t c);
   void Swap(uint32_t c, uint32_t n);
-  void Undo(size_t mark);
+  // A state to come back to; BeginMove() forgets what moves before it have met.
+  struct Mark {
+    size_t journal;
+    size_t touches;
+    double total;
+  };
+  Mark Here() const { return {journal_.size(), touches_, total_}; }
+  Mark BeginMove();
+  void Undo(const Mark& mark);
+  // The same, and nothing between has been met.
+  void TakeBack(const Mark& mark);
+  // Whether the total has fallen since; undone otherwise.
+  bool Keep(const Mark& mark);
+  TriedSwaps::Touch* Touches();
+  void Touched(size_t count) {
+    touches_ += count;
+    work_ += count;
+  }
+  std::span<const TriedSwaps::Touch> AllTouches() const { return {log_.data(), touches_}; }
   // Swaps among classes reached since `mark_new`, best e-node of each.
   void Settle(size_t mark_new);
   bool TrySwap(uint32_t c, uint32_t n);
@@ -103,6 +125,7 @@ class Refiner {
   bool acyclic_ = true;
   std::vector<Node> nodes_;
   std::vector<uint8_t> possible_;     // by e-node: finite, and so is something below it
+  std::vector<uint8_t> swappable_;    // by e-node: possible, and not alone in its class
   std::vector<uint32_t> choosable_;   // classes with several possible e-nodes
   std::vector<uint32_t> shared_;      // classes that several classes could use
   std::vector<uint32_t> user_first_;  // by class, into users_
@@ -113,6 +136,9 @@ class Refiner {
   std::vector<std::pair<uint32_t, uint32_t>> journal_;  // (class, e-node before)
   std::vector<uint32_t> reached_new_;
   std::vector<uint32_t> stack_;
+  std::vector<TriedSwaps::Touch> log_;  // of the move, `touches_` of them
+  size_t touches_ = 0;
+  TriedSwaps tried_;
   double total_ = 0;
   uint64_t work_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -161,6 +162,60 @@ TEST(Refine, LocalMovesEndWhereNoSwapHelps) {
       }
     }
   }
+}
+
+// What was tried in vain and is not tried again would be in vain again.
+TEST(Refine, LeavesNoSwapThatHelps) {
+  for (uint32_t seed = 1; seed <= 60; ++seed) {
+    RandomGraph random(seed, 120);
+    const EGraphView view(random.graph);
+    const ArgumentCosts costs;
+    const Extractor extractor(view, costs, Objective::Single(0));
+    const std::vector<ClassRef> roots = {view.ClassOf(random.classes[0]),
+                                         view.ClassOf(random.classes[1])};
+    const Extraction start = extractor.Tree(roots);
+    Refiner refiner(extractor);
+    refiner.Start(start, start.choice);
+    refiner.Improve(10'000'000);
+    std::vector<ENodeRef> base;
+    for (const uint32_t n : refiner.Save().choice) base.push_back(ENodeRef{n});
+    Refiner anew(extractor);
+    anew.Start(refiner.Result(roots), base);
+    anew.Improve(10'000'000, /*again=*/false);
+    EXPECT_NEAR(anew.total(), refiner.total(), 1e-9) << seed;
+  }
+}
+
+// A root over `count` pieces that share nothing, each with a choice of three. Taking another e-node
+// for good concerns one piece alone, so the work grows as the graph does.
+TEST(Refine, WorkFollowsWhatChanges) {
+  const auto work = [](uint32_t count) {
+    EGraph graph;
+    const SortId t = graph.DeclareSort("T");
+    const FunctionId leaf = graph.DeclareConstructor("Leaf", {kI64, kI64}, t);
+    const FunctionId one = graph.DeclareConstructor("One", {kI64, kI64, t}, t);
+    const FunctionId two = graph.DeclareConstructor("Two", {kI64, kI64, t, t}, t);
+    std::optional<Value> root;
+    for (uint32_t i = 0; i < count; ++i) {
+      const Value tag = graph.I64(i);
+      const Value under = graph.Add(leaf, {graph.I64(5), tag});
+      graph.Union(under, graph.Add(leaf, {graph.I64(6), tag}));
+      const Value piece = graph.Add(one, {graph.I64(2), tag, under});
+      graph.Union(piece, graph.Add(one, {graph.I64(3), tag, under}));
+      root = root ? graph.Add(two, {graph.I64(0), tag, *root, piece}) : piece;
+    }
+    graph.Rebuild();
+    const EGraphView view(graph);
+    const ArgumentCosts costs;
+    const Extractor extractor(view, costs, Objective::Single(0));
+    const std::vector<ClassRef> roots = {view.ClassOf(*root)};
+    const Extraction start = extractor.Tree(roots);
+    Refiner refiner(extractor);
+    refiner.Start(start, start.choice);
+    refiner.Improve(1'000'000'000);
+    return refiner.work();
+  };
+  EXPECT_LT(work(800), 3 * work(400));
 }
 
 TEST(Refine, WhatIsFixedStays) {

@@ -10,7 +10,7 @@ namespace {
 
 // Classes looked at: less than a tenth of a second for a step of thirty kernels, where most of the
 // gain comes early, and a bound for large ones. What is forced only has its surroundings put right.
-constexpr uint64_t kImproveWorkPerNode = 700;
+constexpr uint64_t kImproveWorkPerNode = 250;
 constexpr uint64_t kImproveWork = 20'000'000;
 constexpr uint64_t kForcedWork = 400'000;
 // What a trial of several choices at once may take of it, how near it must come to be improved
