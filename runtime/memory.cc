@@ -1,7 +1,9 @@
 #include "runtime/memory.h"
 
+#include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -26,6 +28,42 @@ int64_t ReadFigure(const char* path) {
 
 // Larger pools are worth huge pages: fewer TLB misses in a stride over a weight matrix.
 constexpr size_t kHugePageThreshold = size_t{4} << 20;
+
+#ifdef __GLIBC__
+bool IsTraced() {
+  std::ifstream file("/proc/self/status");
+  for (std::string key; file >> key;) {
+    int64_t value = 0;
+    if (key == "TracerPid:") return file >> value && value != 0;
+    file.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return false;
+}
+
+// Pages of the program's file that nothing can have written to leave the process; what is needed of
+// them again comes back from the system's cache of files.
+int ReleaseProgram(dl_phdr_info* info, size_t, void*) {
+  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  for (size_t i = 0; i < info->dlpi_phnum; ++i) {
+    const auto& part = info->dlpi_phdr[i];
+    if (part.p_type != PT_LOAD || (part.p_flags & PF_W) != 0) continue;
+    const uintptr_t begin = (info->dlpi_addr + part.p_vaddr) / page * page;
+    const uintptr_t end = info->dlpi_addr + part.p_vaddr + part.p_memsz;
+    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+  }
+  return 1;  // the program comes first; its libraries stay
+}
+#endif
+
+// What the search for the plan and the compiler of its kernels took and are done with: a large
+// step's memory else comes on top of it.
+void ReleaseUnused() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+  // A debugger writes to pages of code.
+  if (!IsTraced()) dl_iterate_phdr(ReleaseProgram, nullptr);
+#endif
+}
 
 }  // namespace
 
@@ -55,11 +93,7 @@ absl::StatusOr<Memory> Memory::Allocate(const l0::Plan& plan) {
         Message("the plan's pools take ", static_cast<int64_t>(wanted),
                 " bytes of memory and the machine has ", available, " available"));
   }
-#ifdef __GLIBC__
-  // What the search for the plan gave back goes on to the system: a large step's memory else comes
-  // on top of it.
-  malloc_trim(0);
-#endif
+  ReleaseUnused();
   Memory memory;
   for (const l0::Pool& pool : plan.pools) {
     Mapping mapping;
