@@ -26,8 +26,12 @@ int64_t ReadFigure(const char* path) {
   return value;
 }
 
-// Larger pools are worth huge pages: fewer TLB misses in a stride over a weight matrix.
-constexpr size_t kHugePageThreshold = size_t{4} << 20;
+constexpr size_t kPage = 4 << 10;
+constexpr size_t kHugePage = 2 << 20;
+// From here on huge pages take at most twice as much.
+constexpr size_t kHugePageThreshold = 1 << 20;
+
+size_t RoundUp(size_t size, size_t unit) { return (size + unit - 1) / unit * unit; }
 
 #ifdef __GLIBC__
 bool IsTraced() {
@@ -94,36 +98,46 @@ absl::StatusOr<Memory> Memory::Allocate(const l0::Plan& plan) {
                 " bytes of memory and the machine has ", available, " available"));
   }
   ReleaseUnused();
-  Memory memory;
+  size_t size = 0;
+  std::vector<size_t> offsets;
   for (const l0::Pool& pool : plan.pools) {
-    Mapping mapping;
-    mapping.size = static_cast<size_t>(pool.size);
-    if (mapping.size > 0) {
-      void* base =
-          mmap(nullptr, mapping.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-      if (base == MAP_FAILED) {
-        return absl::ResourceExhaustedError(
-            Message("cannot allocate pool '", pool.name, "' of ", pool.size, " bytes"));
-      }
-      mapping.base = base;
-      if (mapping.size >= kHugePageThreshold) madvise(base, mapping.size, MADV_HUGEPAGE);
+    offsets.push_back(size);
+    size += RoundUp(static_cast<size_t>(pool.size), kPage);
+  }
+  Memory memory;
+  std::byte* base = nullptr;
+  if (size > 0) {
+    const bool huge = size >= kHugePageThreshold;
+    if (huge) size = RoundUp(size, kHugePage);
+    // Room to begin with a huge page; what is never touched takes no memory.
+    memory.size_ = huge ? size + kHugePage : size;
+    void* mapped =
+        mmap(nullptr, memory.size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED) {
+      return absl::ResourceExhaustedError(
+          Message("cannot allocate the plan's pools of ", size, " bytes"));
     }
-    memory.pools_.push_back(mapping);
+    memory.mapped_ = mapped;
+    base = static_cast<std::byte*>(mapped);
+    if (huge) {
+      base +=
+          RoundUp(reinterpret_cast<uintptr_t>(base), kHugePage) - reinterpret_cast<uintptr_t>(base);
+      madvise(base, size, MADV_HUGEPAGE);
+    }
   }
   for (const l0::Buffer& buffer : plan.buffers) {
-    memory.addresses_.push_back(static_cast<std::byte*>(memory.pools_[buffer.pool].base) +
-                                buffer.offset);
+    memory.addresses_.push_back(base + offsets[buffer.pool] + buffer.offset);
   }
   return memory;
 }
 
 Memory::Memory(Memory&& other) noexcept
-    : pools_(std::exchange(other.pools_, {})), addresses_(std::move(other.addresses_)) {}
+    : mapped_(std::exchange(other.mapped_, nullptr)),
+      size_(other.size_),
+      addresses_(std::move(other.addresses_)) {}
 
 Memory::~Memory() {
-  for (const Mapping& pool : pools_) {
-    if (pool.base != nullptr) munmap(pool.base, pool.size);
-  }
+  if (mapped_ != nullptr) munmap(mapped_, size_);
 }
 
 }  // namespace l3c::runtime

@@ -1,5 +1,9 @@
-// A plan's pools: one allocation each, of the plan's size, aligned to a page and zeroed. Nothing
-// else of the run's data lives elsewhere, and nothing is allocated while it goes on.
+// A plan's pools, one behind the other in one allocation, each aligned to a page and zeroed.
+// Nothing else of the run's data lives elsewhere, and nothing is allocated while it goes on.
+//
+// Where they take a megabyte or more they lie on huge pages to the last byte: down the columns of a
+// wide matrix every row is on a small page of its own, and the processor keeps the addresses of
+// fewer pages than that.
 #pragma once
 
 #include <cstddef>
@@ -26,13 +30,10 @@ class Memory {
   std::byte* Address(l0::BufferId buffer) const { return addresses_[buffer]; }
 
  private:
-  struct Mapping {
-    void* base = nullptr;
-    size_t size = 0;
-  };
   Memory() = default;
 
-  std::vector<Mapping> pools_;
+  void* mapped_ = nullptr;
+  size_t size_ = 0;  // of what is mapped
   std::vector<std::byte*> addresses_;
 };
 

@@ -270,6 +270,16 @@ class KernelEmitter {
     return value;
   }
 
+  // Into the first cache, to be read.
+  void EmitFetch(const LinearOp& op) {
+    constexpr int kRead = 0;
+    constexpr int kFirstCache = 3;
+    constexpr int kData = 1;
+    llvm::Value* pointer = AddressOf(op, StoredType(kernel_.params[op.param].dtype));
+    b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
+                       {pointer, b_.getInt32(kRead), b_.getInt32(kFirstCache), b_.getInt32(kData)});
+  }
+
   void EmitStore(const LinearOp& op) {
     const unsigned lanes = LanesOf(op.b);
     const DType dtype = DTypeOf(op.b);
@@ -556,6 +566,7 @@ class KernelEmitter {
       case UOp::kStore:
         return EmitStore(op);
       case UOp::kLoad:
+        if (op.dst == kNoReg) return EmitFetch(op);
         return Set(op.dst, EmitLoad(op));
       case UOp::kIndex:
         return Set(op.dst, EmitIndex(op));

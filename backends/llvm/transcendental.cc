@@ -66,6 +66,9 @@ class Emitter {
     llvm::Value* n = b_.CreateFSub(shifted, magic);
     llvm::Value* f = b_.CreateFSub(clamped, n);
     llvm::Value* p = MulAdd(Polynomial(f, kExp2), f, Number(1));
+    // What rounds to zero is scaled from zero: many a processor takes a hundred times as long for a
+    // result that underflows, and masked scores are all of that kind.
+    p = b_.CreateSelect(b_.CreateFCmpUGT(clamped, Number(-150)), p, Number(0));
     auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(type_);
     if (target_.has_scalef && vector != nullptr && vector->getNumElements() == 16) {
       constexpr int kRoundToNearest = 4;  // as the control register says

@@ -15,6 +15,8 @@
 //   tile/vector partial accumulators of `vector` lanes, folded pairwise ((0+1)+(2+3)), then within
 //   the register by halves (lane l with lane l + n/2). A reduce axis without lanes is folded in
 //   order, whatever its tile.
+// - Fetching ahead. Where the rows of a panel that a sum of products reads lie apart, the body of
+//   its loop asks for a row that comes some iterations later, which processors do not foresee.
 // - Transposition. A load whose lanes are strided, but which is contiguous along another axis of
 // the
 //   register tile, reads that axis a row at a time; GEP takes the columns of the block of rows.
@@ -88,7 +90,9 @@ struct LinearOp {
   //   scale * b[l] + i + l * stride  (i64; a and b
   //                            may be absent, or scalar beside a vector dst)
   //   load                     element a + i of the parameter: with scalar a, dst.lanes neighbours;
-  //                            with vector a one element a lane. c: mask, scalar or a lane
+  //                            with vector a one element a lane. c: mask, scalar or a lane.
+  //                            Without dst: that element's line will be read soon; it may lie
+  //                            behind the parameter's end
   //   store                    the same, of value b
   //   add mul max mod cmplt cmpne  a, b
   //   neg reciprocal exp2 log2 sin sqrt cast bitcast  a

@@ -95,6 +95,7 @@ void Linearizer::ReduceLoops(std::vector<Reduction>& group, const std::vector<Uo
   }
   AxisSet bound = 0;
   for (AxisId axis : axes) bound |= AxisBit(axis);
+  if (!axes.empty()) FetchRows(operands, axes.back());
   ForPoints(bound, [&] {
     ForTile(all_free, [&] {
       for (Reduction& reduction : group) {

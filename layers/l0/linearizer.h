@@ -4,6 +4,7 @@
 //   linearize_values.cc    at which loop a value belongs, and its register
 //   linearize_memory.cc    indices, loads, stores
 //   linearize_reduce.cc    reductions
+//   linearize_fetch.cc     what they read is asked for ahead
 //   linearize_staging.cc   staged values
 //   linearize_tiles.cc     sums that are made in tiles
 //   linear_code.h          the list that is appended to
@@ -233,6 +234,9 @@ class Linearizer : private LinearCode {
   void ReduceLoops(std::vector<Reduction>& group, const std::vector<UopId>& operands,
                    AxisSet all_free, const std::vector<AxisId>& axes, size_t depth);
   void Accumulate(Reduction& reduction, AxisSet bound);
+  // In the body of `axis`, the innermost of sums: asks for rows of their products' panels ahead of
+  // their use, where a row lies far from the one before.
+  void FetchRows(const std::vector<UopId>& operands, AxisId axis);
   // Folds the partial accumulators pairwise, then the lanes.
   void Finish(Reduction& reduction);
 

@@ -28,6 +28,12 @@ size_t Count(const LinearKernel& kernel, UOp op) {
                                            [&](const l0::LinearOp& o) { return o.op == op; }));
 }
 
+size_t Fetches(const LinearKernel& kernel) {
+  return static_cast<size_t>(std::count_if(
+      kernel.ops.begin(), kernel.ops.end(),
+      [](const l0::LinearOp& op) { return op.op == UOp::kLoad && op.dst == l0::kNoReg; }));
+}
+
 // The worked example of linearize.h.
 TEST(Linearize, Example) {
   const LinearKernel kernel = Linearize(R"(
@@ -83,6 +89,29 @@ TEST(Linearize, MatmulHoldsItsTileInRegisters) {
   EXPECT_EQ(Count(kernel, UOp::kStore), 24u);
   EXPECT_EQ(Count(kernel, UOp::kRange), 2u);  // blocks and k; a block is one tile
   EXPECT_EQ(Count(kernel, UOp::kMul), 0u);
+}
+
+// Four lines of w, a row of which is a kilobyte from the next; none of what is contiguous or
+// copied, nor of a panel that the first cache holds.
+TEST(Linearize, RowsThatLieApartAreFetchedAhead) {
+  const auto product = [](int k, int n, const std::string& staged) {
+    const std::string K = std::to_string(k);
+    const std::string N = std::to_string(n);
+    return Linearize("kernel linear(x: in f32 [6, " + K + "], w: in f32 [" + K + ", " + N +
+                     "], y: out f32 [6, " + N + "]) {\n axis j : loop " + N +
+                     " tile 64 vector 16\n axis i : loop 6 tile 3\n axis k : reduce " + K +
+                     "\n %0 = load x[" + K + "*i + k]\n %1 = load w[" + N + "*k + j]" + staged +
+                     "\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[" + N +
+                     "*i + j], %3\n}\n");
+  };
+  const LinearKernel apart = product(784, 256, "");
+  EXPECT_EQ(Fetches(apart), 4u);
+  for (const l0::LinearOp& op : apart.ops) {
+    if (op.op == UOp::kLoad && op.dst == l0::kNoReg) EXPECT_EQ(op.offset / 256, 8);
+  }
+  EXPECT_EQ(Fetches(product(784, 64, "")), 0u);
+  EXPECT_EQ(Fetches(product(784, 256, " staged")), 0u);
+  EXPECT_EQ(Fetches(product(32, 256, "")), 0u);
 }
 
 TEST(Linearize, WithoutContractionProductsRound) {
