@@ -22,6 +22,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -77,6 +78,9 @@ enum class AxisKind : uint8_t {
   kReduce,  // bound by REDUCE
 };
 
+// A dimension of the threads of a GPU that an axis is dealt out to: see layers/l0/gpu_launch.h.
+enum class Across : uint8_t { kNone, kX, kY };
+
 struct Axis {
   std::string name;
   int64_t extent = 1;
@@ -85,6 +89,7 @@ struct Axis {
   int64_t tile = 1;    // iterations held in registers at once (a multiple of `vector`)
   int64_t vector = 1;  // lanes; at most one non-reduce axis has more than one. A reduce axis with
                        // lanes keeps one partial a lane and folds them in a fixed tree.
+  Across across = Across::kNone;
 };
 
 // constant + Σ coefficient·axis, in elements of a parameter. Terms ascend by axis, none is zero.
@@ -149,12 +154,25 @@ struct Param {
   tensor::Shape shape;  // of the buffer it will be bound to; indices are flat, row-major
 };
 
+// The threads of a GPU that run a kernel: `grid` thread blocks of x·y·z threads, each block with
+// `shared` bytes of memory that its threads share. What they do: layers/l0/gpu_launch.h.
+struct GpuLaunch {
+  std::string arch;  // that the schedule is made for, "sm_80"
+  int64_t grid = 1;
+  int64_t x = 1;
+  int64_t y = 1;
+  int64_t z = 1;
+  int64_t shared = 0;
+  bool operator==(const GpuLaunch&) const = default;
+};
+
 struct Kernel {
   std::string name;  // unique in the plan
   std::vector<Param> params;
   std::vector<Axis> axes;           // outermost first; grid axes before loop axes
   std::vector<Uop> uops;            // operands before users; stores are the roots
   std::vector<std::string> origin;  // lineage: the tensor values it computes, for --explain
+  std::optional<GpuLaunch> launch;  // of a kernel that a GPU runs
   support::Span span;
 };
 

@@ -65,6 +65,10 @@ KernelClass Scheduler::Class() const {
 }
 
 std::vector<Schedule> Scheduler::Candidates() {
+  if (!target_.gpu.empty()) {
+    Threads();
+    return std::move(found_);
+  }
   switch (Class()) {
     case KernelClass::kMatmul:
       Matmul();
@@ -267,7 +271,7 @@ bool Scheduler::Keep(Schedule schedule, std::vector<AxisId> first) {
   for (const Schedule& other : found_) {
     if (other.split == schedule.split && other.order == schedule.order &&
         other.staged == schedule.staged && other.in_tiles == schedule.in_tiles &&
-        Same(other.axes, schedule.axes)) {
+        other.threads == schedule.threads && Same(other.axes, schedule.axes)) {
       return true;
     }
   }
@@ -281,10 +285,11 @@ bool Scheduler::Keep(Schedule schedule, std::vector<AxisId> first) {
 }
 
 bool Scheduler::Same(const std::vector<AxisSchedule>& x, const std::vector<AxisSchedule>& y) {
-  return std::equal(
-      x.begin(), x.end(), y.begin(), y.end(), [](const AxisSchedule& a, const AxisSchedule& b) {
-        return a.kind == b.kind && a.block == b.block && a.tile == b.tile && a.vector == b.vector;
-      });
+  return std::equal(x.begin(), x.end(), y.begin(), y.end(),
+                    [](const AxisSchedule& a, const AxisSchedule& b) {
+                      return a.kind == b.kind && a.block == b.block && a.tile == b.tile &&
+                             a.vector == b.vector && a.across == b.across;
+                    });
 }
 
 double Scheduler::LaneUse(const Schedule& schedule) const {
@@ -442,6 +447,7 @@ Kernel ApplySchedule(const Kernel& plain, const Schedule& schedule) {
     axis.block = schedule.axes[from].block;
     axis.tile = schedule.axes[from].tile;
     axis.vector = schedule.axes[from].vector;
+    axis.across = schedule.axes[from].across;
   }
   for (Uop& uop : scheduled.uops) {
     uop.index = Renumber(uop.index, position);
@@ -454,6 +460,7 @@ Kernel ApplySchedule(const Kernel& plain, const Schedule& schedule) {
   }
   for (UopId id : schedule.staged) scheduled.uops[id].staged = true;
   for (UopId id : schedule.in_tiles) scheduled.uops[id].in_tiles = true;
+  scheduled.launch = LaunchOf(scheduled, schedule.threads);
   return scheduled;
 }
 

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/l0/gpu_launch.h"
 #include "layers/l0/kernel.h"
 
 namespace l3c::l0 {
@@ -26,6 +27,9 @@ struct ScheduleTarget {
   int lanes = 16;      // f32 lanes of one register
   int workers = 2;     // blocks are cut so that each has several
   bool tiles = false;  // has tile products (tile_product.h)
+  // "sm_80": a GPU. Schedules are then of its threads (schedule_threads.cc), and of the above only
+  // the lanes count: threads of a warp.
+  std::string gpu = "";
 };
 
 enum class KernelClass : uint8_t { kElementwise, kMatmul, kRows, kColumns };
@@ -35,6 +39,7 @@ struct AxisSchedule {
   int64_t block = 1;
   int64_t tile = 1;
   int64_t vector = 1;
+  Across across = Across::kNone;
 };
 
 // An axis cut into blocks: it counts them, and an axis behind the kernel's last counts the
@@ -54,6 +59,7 @@ struct Schedule {
   std::vector<AxisSchedule> axes;  // by axis id
   std::vector<UopId> staged;       // ascending, see staging.h
   std::vector<UopId> in_tiles;     // ascending, see tile_product.h
+  std::optional<GpuThreads> threads;
   // Of the innermost loop, whole kernel:
   double loads_per_fma = 0;  // vector loads and broadcasts for each vector multiply-add
   double far_bytes = 0;      // of operands that no second cache holds, as often as they are read

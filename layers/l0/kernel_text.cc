@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "layers/l0/gpu_launch.h"
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/kernel_verify.h"
 #include "layers/support/units.h"
@@ -24,6 +25,7 @@ constexpr std::array<std::string_view, 30> kUopNames = {
 
 constexpr std::array<std::string_view, 3> kAxisKindNames = {"grid", "loop", "reduce"};
 constexpr std::array<std::string_view, 3> kAccessNames = {"in", "out", "inout"};
+constexpr std::array<std::string_view, 2> kAcrossNames = {"x", "y"};
 
 // Number of operands of the ops written `name %a, %b, …`; -1 for those with a form of their own.
 int PlainArity(UOp op) {
@@ -68,6 +70,7 @@ class KernelPrinter {
       for (const std::string& name : kernel_.origin) names.push_back(support::Quote(name));
       out_.Line("origin " + support::Join(names));
     }
+    if (kernel_.launch) out_.Line(LaunchText(*kernel_.launch));
     for (const Axis& axis : kernel_.axes) out_.Line(AxisText(axis));
     numbers_.resize(kernel_.uops.size());
     uint32_t next = 0;
@@ -92,6 +95,17 @@ class KernelPrinter {
     if (axis.kind == AxisKind::kGrid) text += " block " + support::PrintInteger(axis.block);
     if (axis.tile != 1) text += " tile " + support::PrintInteger(axis.tile);
     if (axis.vector != 1) text += " vector " + support::PrintInteger(axis.vector);
+    if (axis.across != Across::kNone) {
+      text += " across " + std::string(kAcrossNames[static_cast<size_t>(axis.across) - 1]);
+    }
+    return text;
+  }
+
+  static std::string LaunchText(const GpuLaunch& launch) {
+    std::string text = "launch " + launch.arch + " grid " + support::PrintInteger(launch.grid) +
+                       " block " + support::PrintInteger(launch.x) + ", " +
+                       support::PrintInteger(launch.y) + ", " + support::PrintInteger(launch.z);
+    if (launch.shared != 0) text += " shared " + support::PrintInteger(launch.shared);
     return text;
   }
 
@@ -267,6 +281,7 @@ class KernelParser {
     const uint32_t begin = p_.Here();
     if (p_.AcceptWord("origin")) return ParseOrigin();
     if (p_.AcceptWord("axis")) return ParseAxis();
+    if (p_.AcceptWord("launch")) return ParseLaunch();
     if (kernel_.uops.size() >= kMaxUops) {
       p_.Error(p_.Peek().span, "a kernel has at most " + std::to_string(kMaxUops) + " operations",
                support::Kind::kResourceBound);
@@ -313,6 +328,30 @@ class KernelParser {
     return true;
   }
 
+  bool ParseLaunch() {
+    GpuLaunch launch;
+    const auto number = [&](std::string_view what, int64_t min, int64_t max, int64_t& out) {
+      const std::optional<int64_t> value = p_.ExpectInteger(what, min, max);
+      if (value) out = *value;
+      return value.has_value();
+    };
+    const std::optional<Name> arch = p_.ExpectName("an architecture, as sm_80");
+    if (!arch) return false;
+    launch.arch = arch->text;
+    if (!p_.ExpectWord("grid") || !number("thread blocks", 0, kMaxGpuGrid, launch.grid) ||
+        !p_.ExpectWord("block") || !number("threads along x", 1, kMaxGpuThreads, launch.x) ||
+        !p_.Expect(",") || !number("threads along y", 1, kMaxGpuThreads, launch.y) ||
+        !p_.Expect(",") || !number("threads along z", 1, kMaxGpuThreads, launch.z)) {
+      return false;
+    }
+    if (p_.AcceptWord("shared") &&
+        !number("bytes of shared memory", 1, kMaxGpuShared, launch.shared)) {
+      return false;
+    }
+    kernel_.launch = launch;
+    return true;
+  }
+
   bool ParseAxis() {
     const std::optional<Name> name = p_.ExpectName("the name of the axis");
     if (!name || !p_.Expect(":")) return false;
@@ -333,6 +372,11 @@ class KernelParser {
     }
     if (p_.AcceptWord("tile") && !number("iterations a tile", 1, kMaxTile, axis.tile)) return false;
     if (p_.AcceptWord("vector") && !number("lanes", 1, kMaxLanes, axis.vector)) return false;
+    if (p_.AcceptWord("across")) {
+      const std::optional<size_t> dimension = ParseWord(kAcrossNames, "a dimension of the threads");
+      if (!dimension) return false;
+      axis.across = static_cast<Across>(*dimension + 1);
+    }
     if (kernel_.axes.size() >= kMaxAxes) {
       p_.Error(name->span, "a kernel has at most " + std::to_string(kMaxAxes) + " axes",
                support::Kind::kResourceBound);

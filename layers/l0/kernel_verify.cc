@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "layers/l0/gpu_launch.h"
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/staging.h"
@@ -507,6 +508,11 @@ class Verifier {
     }
     CheckTiles();
     CheckStaging();
+    if (const std::optional<LaunchFault> fault = CheckLaunch(kernel_, free_)) {
+      const Span span = fault->uop ? kernel_.uops[*fault->uop].span : kernel_.span;
+      Error(fault->bound ? Kind::kResourceBound : Kind::kConsistency, span,
+            (fault->uop ? Describe(*fault->uop) + ": " : "") + fault->message);
+    }
   }
 
   void CheckTiles() {

@@ -5,8 +5,9 @@
 //                   the grid write disjoint elements, and nothing is read that another block
 //                   writes; a parameter both read and written is read only where it is stored
 //   consistency     a schedule keeps the meaning: lanes divide tiles, one vector axis for a value,
-//                   an accumulating store keeps the order of its axes; access modes (in, out,
-//                   inout) say what the body does; names are unique
+//                   an accumulating store keeps the order of its axes; the threads of a GPU
+//                   neither meet in memory nor miss one another (gpu_launch.h); access modes (in,
+//                   out, inout) say what the body does; names are unique
 //   resource-bound  extents, tiles and register tiles within limits
 #pragma once
 

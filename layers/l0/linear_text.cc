@@ -78,7 +78,8 @@ std::string OpText(const LinearKernel& kernel, const LinearOp& op) {
       return absl::StrCat(text, " ", Name(op.a), "..",
                           Name(op.a + kernel.registers[op.dst].lanes - 1), " lane ", op.integer);
     case UOp::kReduce:
-      return absl::StrCat(text, op.fold == Fold::kAdd ? "_add " : "_max ", Name(op.a));
+      return absl::StrCat(text, op.fold == Fold::kAdd ? "_add " : "_max ", Name(op.a),
+                          op.across ? " across x" : "");
     default:
       break;
   }

@@ -12,7 +12,11 @@
 namespace l3c::l0 {
 
 Linearizer::Linearizer(const Kernel& kernel, const LinearizeOptions& options)
-    : kernel_(kernel), options_(options), free_(FreeAxes(kernel)), state_(kernel.axes.size()) {
+    : kernel_(kernel),
+      options_(options),
+      threads_(options.threads && kernel.launch),
+      free_(FreeAxes(kernel)),
+      state_(kernel.axes.size()) {
   out_.name = kernel.name;
   out_.params = kernel.params;
   uses_.resize(kernel.uops.size());
@@ -36,23 +40,33 @@ absl::StatusOr<LinearKernel> Linearizer::Run() {
   for (UopId id = 0; id < kernel_.uops.size(); ++id) {
     if (kernel_.uops[id].op == UOp::kStore) Insert(root_, id, AxesIn(free_[id]), 0);
   }
-  PrepareStages();
+  if (!threads_) PrepareStages();
   out_.block_begin = NewReg(DType::kI64, 1);
   out_.block_end = NewReg(DType::kI64, 1);
 
+  if (threads_) PrepareThreads();
   chain_.emplace_back();
   CollectReduces(root_.stores);
   PreEmit(root_.stores);
-  LinearOp range = Op(UOp::kRange);
-  range.a = out_.block_begin;
-  range.b = out_.block_end;
-  block_ = Append(range, DType::kI64, 1);
+  if (threads_) {
+    OpenBlock();
+    block_ = out_.block_begin;
+  } else {
+    LinearOp range = Op(UOp::kRange);
+    range.a = out_.block_begin;
+    range.b = out_.block_end;
+    block_ = Append(range, DType::kI64, 1);
+  }
   chain_.emplace_back();
   EmitGridCoordinates();
   EmitBlockStages();
   EmitEffects(root_);
   chain_.pop_back();
-  Append(Op(UOp::kEnd));
+  if (threads_) {
+    CloseBlock();
+  } else {
+    Append(Op(UOp::kEnd));
+  }
   if (full_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("kernel ", kernel_.name, ": its schedule unrolls to more than ", kMaxLinearOps,
@@ -110,7 +124,9 @@ void Linearizer::EmitEffects(Nest& nest) {
     ForPoints(free_[nest.effects[i].store], [&] {
       std::vector<Reg> values;
       for (size_t s = i; s < end; ++s) values.push_back(PrepareStore(nest.effects[s].store));
+      OpenStores(nest.effects[i].store);
       for (size_t s = i; s < end; ++s) EmitStore(nest.effects[s].store, values[s - i]);
+      CloseStores(nest.effects[i].store);
     });
     i = end;
   }
@@ -159,6 +175,7 @@ void Linearizer::EmitAxis(AxisId axis, const std::vector<UopId>& roots,
                           const std::function<void()>& body) {
   const Axis& a = kernel_.axes[axis];
   const GridRange grid = a.kind == AxisKind::kGrid ? grid_[axis] : GridRange{};
+  if (threads_ && a.across != Across::kNone) return EmitDealtAxis(axis, grid, roots, body);
   if (grid.low == kNoReg) return EmitStaticAxis(axis, a.extent, kNoReg, roots, body);
   if (grid.length >= 0) return EmitStaticAxis(axis, grid.length, grid.low, roots, body);
 

@@ -28,6 +28,8 @@
 // zero,
 //   then a WMMA for each piece of the sum. They are stored into memory of the worker's own, from
 //   which each use of the sum loads its row.
+// - Threads. For a GPU (layers/l0/gpu_launch.h) the list is what one thread does; the block that it
+//   works on and its place along x and y are given. REDUCE with `across` folds over threads.
 // - The grid. The outermost loop runs over blocks; block b covers, of each grid axis, `block`
 //   iterations from its coordinate times `block` (the last grid axis counts fastest).
 //
@@ -58,6 +60,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -104,7 +107,8 @@ struct LinearOp {
   //   vectorize                the scalar a in every lane
   //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
   //                            many registers as lanes, all of which are assigned just before
-  //   reduce                   the scalar fold of a's lanes, by halves
+  //   reduce                   the scalar fold of a's lanes, by halves; with `across` the fold of
+  //                            each lane of a over the threads along x, which all have it then
   // Of tiles, rows of as many lanes, `stride` elements apart in memory:
   //   const                    zero
   //   load, store              row 0 begins at element a + i
@@ -114,6 +118,7 @@ struct LinearOp {
   Reg c = kNoReg;
   uint32_t param = 0;
   uint16_t active = 0;  // load, store, where: only the first lanes; 0: all
+  bool across = false;  // reduce
   double number = 0;
   int64_t integer = 0;
   int64_t offset = 0;
@@ -137,13 +142,17 @@ struct LinearKernel {
   std::vector<LocalBuffer> locals;  // loads and stores know them as the parameters behind `params`
   std::vector<RegisterType> registers;
   std::vector<LinearOp> ops;
-  // Bounds of the outermost range, given at the call.
+  // Bounds of the outermost range, given at the call. For threads: the block at hand; no end.
   Reg block_begin = 0;
   Reg block_end = 1;
+  std::optional<GpuLaunch> launch;  // for threads
+  Reg thread_x = kNoReg;            // the thread's place along x and y
+  Reg thread_y = kNoReg;
 };
 
 struct LinearizeOptions {
   bool contract = true;  // MULACC
+  bool threads = false;  // for the threads of the kernel's launch, which is ignored otherwise
 };
 
 // Expects a kernel that VerifyKernel accepts. ResourceExhausted when the schedule unrolls to more

@@ -156,6 +156,13 @@ void Linearizer::Finish(Reduction& reduction) {
       fold.a = result;
       result = Append(fold, uop.dtype, 1);
     }
+    if (FoldsAcross(uop.axes)) {
+      LinearOp fold = Op(UOp::kReduce);
+      fold.fold = uop.fold;
+      fold.a = result;
+      fold.across = true;
+      result = Append(fold, uop.dtype, out_.registers[result].lanes);
+    }
     chain_.back().values[{reduction.id, point}] = result;
   });
 }

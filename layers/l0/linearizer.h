@@ -7,6 +7,7 @@
 //   linearize_fetch.cc     what they read is asked for ahead
 //   linearize_staging.cc   staged values
 //   linearize_tiles.cc     sums that are made in tiles
+//   linearize_threads.cc   what the threads of a GPU share
 //   linear_code.h          the list that is appended to
 #pragma once
 
@@ -265,8 +266,36 @@ class Linearizer : private LinearCode {
     int64_t length = 0;  // -1: the last block is shorter
   };
 
+  // ---- Threads ---------------------------------------------------------------------------------
+
+  void PrepareThreads();
+  // What a thread does of its block of the grid; nothing where there is none for it.
+  void OpenBlock();
+  void CloseBlock();
+  bool HasIdleBlocks() const;
+  Reg ThreadAlong(Across across) const;
+  // EmitAxis of an axis whose tiles are dealt out.
+  void EmitDealtAxis(AxisId axis, const GridRange& grid, const std::vector<UopId>& roots,
+                     const std::function<void()>& body);
+  // The iterations [low, low + length) or, where length is negative, [low, high): whole tiles.
+  void EmitDealtTiles(AxisId axis, Reg low, Reg high, int64_t length,
+                      const std::vector<UopId>& roots, const std::function<void()>& body);
+  // The last `points` of so many iterations, fewer than a tile, for the thread whose turn it is.
+  void EmitDealtRest(AxisId axis, Reg tiles, Reg base, int64_t base_constant, int64_t points,
+                     Reg condition, const std::vector<UopId>& roots,
+                     const std::function<void()>& body);
+  // Between them only one of the threads that have made the same value of a store.
+  void OpenStores(UopId store);
+  void CloseStores(UopId store);
+  bool StoresOnce(UopId store, Across across) const;
+  // Whether a reduction over these axes is folded over threads.
+  bool FoldsAcross(const std::vector<AxisId>& axes) const;
+  void If(Reg condition);
+  Reg Equals(Reg a, Reg b);
+
   const Kernel& kernel_;
   const LinearizeOptions options_;
+  const bool threads_;
   const std::vector<AxisSet> free_;
   std::vector<int> uses_;
   std::vector<bool> written_;

@@ -3,8 +3,11 @@
 //   kernel_schedule.cc    what a kernel is, and schedules that follow from contiguity alone
 //   schedule_matmul.cc    register tiles of products, and what of them is staged
 //   schedule_tiles.cc     products of bfloat16 that are made in tiles
+//   schedule_threads.cc   for the threads of a GPU
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -40,6 +43,10 @@ class Scheduler {
 
   static int64_t RoundUp(int64_t value, int64_t multiple) {
     return (value + multiple - 1) / multiple * multiple;
+  }
+  // That is at most `n`, which is at least one.
+  static int64_t LargestPowerOfTwo(int64_t n) {
+    return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(n, 1))));
   }
   static AxisSet SetOf(const std::vector<AxisId>& axes) {
     AxisSet set = 0;
@@ -164,6 +171,24 @@ class Scheduler {
 
   // `outer` becomes the grid where the stores allow it, else `inner`. False when that is illegal.
   bool AddGrid(const Schedule& schedule, const Contraction& c, AxisId outer, AxisId inner);
+
+  // ---- Threads of a GPU -----------------------------------------------------------------------
+
+  void Threads();
+
+  // A thread for each `vector` neighbours of what is stored; loops and sums run inside of it.
+  void ThreadEach(int64_t vector);
+
+  // Threads along x share the sums and the loops of a row, of which `z` lie side by side.
+  void ThreadRows(const GpuThreads& threads, int64_t vector);
+
+  // Loop axes that every store and every reduction which is made for stores has.
+  AxisSet RowAxes() const;
+
+  // Of `set` the axis to be dealt out: the one that is contiguous, or else the longest.
+  std::optional<AxisId> AxisToDeal(AxisSet set, const std::vector<UopId>& uops) const;
+
+  void DealOut(Schedule& schedule, AxisId axis, int64_t vector) const;
 
   const Kernel& kernel_;
   const ScheduleTarget target_;
