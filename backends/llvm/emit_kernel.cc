@@ -7,6 +7,7 @@
 
 #include "backends/llvm/emit_bf16.h"
 #include "backends/llvm/emit_tiles.h"
+#include "layers/l0/custom_op.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -483,14 +484,11 @@ class KernelEmitter {
   }
 
   llvm::Value* Custom(const LinearOp& op, llvm::Value* x, llvm::Value* y) {
-    switch (DTypeOf(op.a)) {
-      case DType::kF32:
-        return EmitBf16Pair(b_, x, y, target_);
-      case DType::kU32:
-        return EmitBf16Dot(b_, llvm::Constant::getNullValue(TypeOf(op.dst)), x, y, target_);
-      default:
-        return Philox(op.dst, x, y);
+    if (op.custom->name == l0::kBf16Pair) return EmitBf16Pair(b_, x, y, target_);
+    if (op.custom->name == l0::kBf16Dot) {
+      return EmitBf16Dot(b_, llvm::Constant::getNullValue(TypeOf(op.dst)), x, y, target_);
     }
+    return Philox(op.dst, x, y);
   }
 
   llvm::Value* FoldLanes(const LinearOp& op) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "layers/l0/custom_op.h"
 #include "layers/l0/kernel_axes.h"
 
 namespace l3c::l0 {
@@ -20,10 +21,6 @@ double ElementsOf(const Param& param) {
 }
 
 }  // namespace
-
-bool IsIntrinsic(std::string_view custom) {
-  return custom == kPhilox || custom == kBf16Pair || custom == kBf16Dot;
-}
 
 bool IsProduct(const Uop& uop) {
   if (uop.op == UOp::kCustom) return uop.custom == kBf16Dot;
@@ -44,6 +41,17 @@ std::vector<ParamBytes> CountBytes(const Kernel& kernel) {
   std::vector<ParamBytes> counted(kernel.params.size());
   for (UopId id = 0; id < kernel.uops.size(); ++id) {
     const Uop& uop = kernel.uops[id];
+    if (uop.op == UOp::kCustom && !uop.memory.empty()) {
+      const auto ranges = FindCustomOp(uop.custom)->footprint(CustomShapes(kernel, uop));
+      for (size_t i = 0; i < ranges.size(); ++i) {
+        const Param& param = kernel.params[uop.memory[i]];
+        const auto element = static_cast<double>(SizeOf(param.dtype));
+        ParamBytes& own = counted[uop.memory[i]];
+        own.read =
+            std::min(ElementsOf(param) * element,
+                     own.read + element * static_cast<double>(ranges[i].end - ranges[i].begin));
+      }
+    }
     if (uop.op != UOp::kLoad && uop.op != UOp::kStore) continue;
     const Param& param = kernel.params[uop.param];
     const auto element = static_cast<double>(SizeOf(param.dtype));
@@ -106,14 +114,15 @@ KernelWork CountWork(const Kernel& kernel) {
       case UOp::kSin:
         work.transcendentals += points;
         break;
-      case UOp::kCustom:
-        if (uop.custom == kBf16Dot) {
-          work.bf16_dots += points;
-        } else {
-          // Ten rounds of two products, a few times wasted; two roundings and a shift.
-          work.simple_flops += (uop.custom == kPhilox ? 100 : 6) * points;
-        }
+      case UOp::kCustom: {
+        const KernelWork once = FindCustomOp(uop.custom)->work(CustomShapes(kernel, uop));
+        work.multiply_adds += once.multiply_adds * points;
+        work.bf16_dots += once.bf16_dots * points;
+        work.simple_flops += once.simple_flops * points;
+        work.divides += once.divides * points;
+        work.transcendentals += once.transcendentals * points;
         break;
+      }
       case UOp::kMul:
       case UOp::kNeg:
       case UOp::kMax:

@@ -119,16 +119,17 @@ struct Uop {
   // gather. Outside [0, dynamic_extent) a load reads zero and a store is skipped.
   int64_t dynamic_stride = 0;
   int64_t dynamic_extent = 0;
-  std::vector<Guard> guards;  // load, store
-  bool accumulate = false;    // store: += in the order of the loop axes (scatter-add)
-  double number = 0;          // const of a float type
-  int64_t integer = 0;        // const of an integer type
-  AxisId axis = 0;            // range
-  Fold fold = Fold::kAdd;     // reduce
-  std::vector<AxisId> axes;   // reduce
-  bool staged = false;        // schedule of a value: see layers/l0/staging.h
-  bool in_tiles = false;      // schedule of a reduction: see layers/l0/tile_product.h
-  std::string custom;         // custom: which intrinsic, see kPhilox
+  std::vector<Guard> guards;     // load, store
+  bool accumulate = false;       // store: += in the order of the loop axes (scatter-add)
+  double number = 0;             // const of a float type
+  int64_t integer = 0;           // const of an integer type
+  AxisId axis = 0;               // range
+  Fold fold = Fold::kAdd;        // reduce
+  std::vector<AxisId> axes;      // reduce
+  bool staged = false;           // schedule of a value: see layers/l0/staging.h
+  bool in_tiles = false;         // schedule of a reduction: see layers/l0/tile_product.h
+  std::string custom;            // custom: which (custom_op.h has the table)
+  std::vector<uint32_t> memory;  // custom: the parameters that it reads besides its operands
   support::Span span;
 };
 
@@ -140,7 +141,6 @@ inline constexpr std::string_view kPhilox = "philox";
 // pairs; a sum of them is made by two fused multiply-adds a term (layers/tensor/bf16.h).
 inline constexpr std::string_view kBf16Pair = "bf16_pair";
 inline constexpr std::string_view kBf16Dot = "bf16_dot";
-bool IsIntrinsic(std::string_view custom);  // one of the three
 
 // What a sum over it takes in one multiply-add: a float product, or bf16_dot.
 bool IsProduct(const Uop& uop);

@@ -6,6 +6,7 @@
 #include <limits>
 #include <map>
 
+#include "layers/l0/custom_op.h"
 #include "layers/l0/gpu_launch.h"
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/kernel_verify.h"
@@ -177,7 +178,11 @@ class KernelPrinter {
       default: {
         std::vector<std::string> operands;
         for (UopId operand : uop.src) operands.push_back(Value(operand));
-        return (uop.op == UOp::kCustom ? uop.custom : name) + " " + support::Join(operands);
+        if (uop.op != UOp::kCustom) return name + " " + support::Join(operands);
+        std::vector<std::string> memory;
+        for (uint32_t param : uop.memory) memory.push_back(kernel_.params[param].name);
+        return uop.custom + " " + support::Join(operands) +
+               (memory.empty() ? "" : " of " + support::Join(memory));
       }
     }
   }
@@ -492,17 +497,21 @@ class KernelParser {
     return true;
   }
 
-  bool ParseAccess(Uop& uop) {
+  std::optional<uint32_t> ParseParamName() {
     const std::optional<Name> name = p_.ExpectName("the name of a parameter");
-    if (!name) return false;
+    if (!name) return std::nullopt;
     const auto found = params_.find(name->text);
-    if (found == params_.end()) {
-      std::vector<std::string> names;
-      for (const auto& [param, id] : params_) names.push_back(param);
-      p_.ErrorUnknown("parameter", *name, names);
-      return false;
-    }
-    uop.param = found->second;
+    if (found != params_.end()) return found->second;
+    std::vector<std::string> names;
+    for (const auto& [param, id] : params_) names.push_back(param);
+    p_.ErrorUnknown("parameter", *name, names);
+    return std::nullopt;
+  }
+
+  bool ParseAccess(Uop& uop) {
+    const std::optional<uint32_t> param = ParseParamName();
+    if (!param) return false;
+    uop.param = *param;
     uop.dtype = kernel_.params[uop.param].dtype;
     if (!p_.Expect("[") || !ParseIndex(uop.index, &uop) || !p_.Expect("]")) return false;
     const std::optional<UopId> row = row_;
@@ -568,11 +577,18 @@ class KernelParser {
     if (!name) return false;
     if (name->text == "reduce_add") return ParseReduce(uop, Fold::kAdd);
     if (name->text == "reduce_max") return ParseReduce(uop, Fold::kMax);
-    if (IsIntrinsic(name->text)) {
+    if (const CustomOp* custom = FindCustomOp(name->text)) {
       uop.op = UOp::kCustom;
       uop.custom = name->text;
-      uop.dtype = uop.custom == kBf16Pair ? DType::kU32 : DType::kF32;
-      return ParseOperands(uop, 2);
+      uop.dtype = custom->result;
+      if (!ParseOperands(uop, static_cast<int>(custom->operands.size()))) return false;
+      for (size_t i = 0; i < custom->memory.size(); ++i) {
+        if (!(i == 0 ? p_.ExpectWord("of") : p_.Expect(","))) return false;
+        const std::optional<uint32_t> param = ParseParamName();
+        if (!param) return false;
+        uop.memory.push_back(*param);
+      }
+      return true;
     }
     const auto found = std::find(kUopNames.begin(), kUopNames.end(), name->text);
     uop.op = found == kUopNames.end() ? UOp::kEnd : static_cast<UOp>(found - kUopNames.begin());

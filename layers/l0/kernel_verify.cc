@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "layers/l0/custom_op.h"
 #include "layers/l0/gpu_launch.h"
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/kernel_text.h"
@@ -214,8 +215,18 @@ class Verifier {
         arity = 3;
         break;
       case UOp::kCustom:
-        if (!IsIntrinsic(uop.custom)) return fail("'" + uop.custom + "' is not supported");
-        arity = 2;
+        if (FindCustomOp(uop.custom) == nullptr) {
+          return fail("there is no operation '" + uop.custom + "'");
+        }
+        arity = FindCustomOp(uop.custom)->operands.size();
+        if (uop.memory.size() != FindCustomOp(uop.custom)->memory.size()) {
+          return fail("'" + uop.custom + "' reads " +
+                      std::to_string(FindCustomOp(uop.custom)->memory.size()) +
+                      " parameters, not " + std::to_string(uop.memory.size()));
+        }
+        for (uint32_t param : uop.memory) {
+          if (param >= kernel_.params.size()) return fail("no such parameter");
+        }
         break;
       case UOp::kWmma:
         return fail(std::string(UopName(uop.op)) + " is not supported");
@@ -315,17 +326,8 @@ class Verifier {
           result(TypeOf(uop.src[0]));
           break;
         case UOp::kCustom:
-          if (uop.custom == kPhilox) {
-            Require(id, TypeOf(uop.src[0]) == DType::kU64, "the key is not u64");
-            Require(id, TypeOf(uop.src[1]) == DType::kI64, "the index is not i64");
-            result(DType::kF32);
-          } else {
-            const bool pair = uop.custom == kBf16Pair;
-            const DType operand = pair ? DType::kF32 : DType::kU32;
-            same(0, 1);
-            Require(id, TypeOf(uop.src[0]) == operand, pair ? "defined on f32" : "defined on u32");
-            result(pair ? DType::kU32 : DType::kF32);
-          }
+          CheckCustom(id);
+          result(FindCustomOp(uop.custom)->result);
           break;
         default:
           break;
@@ -334,6 +336,40 @@ class Verifier {
         const DType row = TypeOf(uop.src.back());
         Require(id, !tensor::IsFloat(row) && row != DType::kBool, "the row is not an integer");
       }
+    }
+  }
+
+  // Operands and parameters as declared, and a footprint that lies within them.
+  void CheckCustom(UopId id) {
+    const Uop& uop = kernel_.uops[id];
+    const CustomOp& op = *FindCustomOp(uop.custom);
+    for (size_t i = 0; i < op.operands.size(); ++i) {
+      Require(id, TypeOf(uop.src[i]) == op.operands[i],
+              "operand " + std::to_string(i + 1) + " of " + uop.custom + " is " +
+                  std::string(DTypeName(TypeOf(uop.src[i]))) + ", should be " +
+                  std::string(DTypeName(op.operands[i])));
+    }
+    for (size_t i = 0; i < op.memory.size(); ++i) {
+      const Param& param = kernel_.params[uop.memory[i]];
+      Require(id, param.dtype == op.memory[i],
+              uop.custom + " reads " + std::string(DTypeName(op.memory[i])) + " from " +
+                  Quoted(param.name) + ", which holds " + std::string(DTypeName(param.dtype)));
+      // It reads wherever its operands lead it, so nothing of it may be written meanwhile.
+      Require(id, param.access == Access::kIn,
+              uop.custom + " reads " + Quoted(param.name) + ", which is not in");
+    }
+    if (op.memory.empty() || failed_) return;
+    const std::vector<const tensor::Shape*> shapes = CustomShapes(kernel_, uop);
+    const std::string why = op.refuses(shapes);
+    Require(id, why.empty(), uop.custom + " cannot read these parameters: " + why);
+    if (failed_) return;
+    const std::vector<CustomRange> ranges = op.footprint(shapes);
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const int64_t elements = tensor::NumElements(*shapes[i]);
+      Require(id,
+              0 <= ranges[i].begin && ranges[i].begin <= ranges[i].end && ranges[i].end <= elements,
+              uop.custom + " reads beyond the " + std::to_string(elements) + " elements of " +
+                  Quoted(kernel_.params[uop.memory[i]].name));
     }
   }
 
@@ -505,6 +541,7 @@ class Verifier {
                   " registers a tile");
       }
       if (uop.op == UOp::kStore && uop.accumulate) CheckOrder(id);
+      if (uop.op == UOp::kCustom) CheckUniform(id);
     }
     CheckTiles();
     CheckStaging();
@@ -512,6 +549,22 @@ class Verifier {
       const Span span = fault->uop ? kernel_.uops[*fault->uop].span : kernel_.span;
       Error(fault->bound ? Kind::kResourceBound : Kind::kConsistency, span,
             (fault->uop ? Describe(*fault->uop) + ": " : "") + fault->message);
+    }
+  }
+
+  // Operands that are the same in all lanes depend on no axis with lanes.
+  void CheckUniform(UopId id) {
+    const Uop& uop = kernel_.uops[id];
+    const std::vector<bool>& uniform = FindCustomOp(uop.custom)->uniform;
+    for (size_t i = 0; i < uniform.size(); ++i) {
+      if (!uniform[i]) continue;
+      for (AxisId axis : AxesIn(free_[uop.src[i]])) {
+        if (AxisOf(axis).vector == 1) continue;
+        Error(Kind::kConsistency, uop.span,
+              "operand " + std::to_string(i + 1) + " of " + uop.custom +
+                  " is the same in all lanes, so axis " + Quoted(AxisOf(axis).name) +
+                  " takes none");
+      }
     }
   }
 
@@ -568,6 +621,7 @@ class Verifier {
     bool stores = false;
     for (const Uop& uop : kernel_.uops) {
       if (uop.op == UOp::kLoad) read[uop.param] = true;
+      for (uint32_t param : uop.memory) read[param] = true;
       if (uop.op == UOp::kStore) written[uop.param] = true;
       stores |= uop.op == UOp::kStore;
     }

@@ -1,6 +1,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "layers/l0/custom_op.h"
 #include "layers/l0/kernel_text.h"
 #include "layers/l0/linearize.h"
 #include "layers/support/units.h"
@@ -53,7 +54,7 @@ std::string AccessText(const LinearKernel& kernel, const LinearOp& op) {
 }
 
 std::string OpText(const LinearKernel& kernel, const LinearOp& op) {
-  std::string text(UopName(op.op));
+  std::string text(op.custom != nullptr ? op.custom->name : UopName(op.op));
   switch (op.op) {
     case UOp::kRange: {
       const std::string low = op.a == kNoReg ? absl::StrCat(op.low) : Name(op.a);

@@ -31,10 +31,9 @@ Linearizer::Linearizer(const Kernel& kernel, const LinearizeOptions& options)
 
 absl::StatusOr<LinearKernel> Linearizer::Run() {
   for (const Uop& uop : kernel_.uops) {
-    if (uop.op == UOp::kWmma || (uop.op == UOp::kCustom && !IsIntrinsic(uop.custom))) {
-      return absl::UnimplementedError(absl::StrCat("kernel ", kernel_.name, ": ",
-                                                   uop.op == UOp::kWmma ? "WMMA" : "CUSTOM",
-                                                   " is not supported by this backend"));
+    if (uop.op == UOp::kWmma) {
+      return absl::UnimplementedError(
+          absl::StrCat("kernel ", kernel_.name, ": WMMA is not supported by this backend"));
     }
   }
   for (UopId id = 0; id < kernel_.uops.size(); ++id) {

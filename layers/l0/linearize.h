@@ -69,6 +69,8 @@
 
 namespace l3c::l0 {
 
+struct CustomOp;
+
 // A register has one dtype and one number of lanes (LinearKernel::registers). Most are assigned
 // once; an accumulator is assigned again, always by an op that also reads it.
 using Reg = uint32_t;
@@ -100,9 +102,7 @@ struct LinearOp {
   //   add mul max mod cmplt cmpne  a, b
   //   neg reciprocal exp2 log2 sin sqrt cast bitcast  a
   //   mulacc                   a * b + c, rounded once; of a and b u32: bf16_dot, added to c
-  //   custom                   by the dtype of a. u64: philox, element b (i64) of the random
-  //   numbers
-  //                            of key a. f32: bf16_pair. u32: bf16_dot
+  //   custom                   `custom` of a, b and c: those that are not made of other ops
   //   where                    a ? b : c; without a: lanes below `active` ? b : c
   //   vectorize                the scalar a in every lane
   //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
@@ -119,6 +119,7 @@ struct LinearOp {
   uint32_t param = 0;
   uint16_t active = 0;  // load, store, where: only the first lanes; 0: all
   bool across = false;  // reduce
+  const CustomOp* custom = nullptr;
   double number = 0;
   int64_t integer = 0;
   int64_t offset = 0;
@@ -156,8 +157,7 @@ struct LinearizeOptions {
 };
 
 // Expects a kernel that VerifyKernel accepts. ResourceExhausted when the schedule unrolls to more
-// than kMaxLinearOps; Unimplemented for WMMA and for CUSTOM that
-// kernel.h does not name.
+// than kMaxLinearOps; Unimplemented for WMMA.
 inline constexpr size_t kMaxLinearOps = 1 << 17;
 absl::StatusOr<LinearKernel> Linearize(const Kernel& kernel, const LinearizeOptions& options = {});
 

@@ -2,6 +2,7 @@
 #include <optional>
 #include <vector>
 
+#include "layers/l0/custom_op.h"
 #include "layers/l0/kernel_axes.h"
 #include "layers/l0/linearizer.h"
 
@@ -164,6 +165,32 @@ std::optional<size_t> Linearizer::FusedOperand(const Uop& uop) const {
   return std::nullopt;
 }
 
+Reg Linearizer::EmitCustom(UopId id) {
+  const Uop& uop = kernel_.uops[id];
+  const CustomOp& custom = *FindCustomOp(uop.custom);
+  const int64_t lanes = LanesOf(free_[id]);
+  if (custom.linearize == nullptr) {
+    LinearOp op = Op(UOp::kCustom);
+    op.custom = &custom;
+    op.a = Wide(uop.src[0], lanes);
+    if (uop.src.size() > 1) op.b = Wide(uop.src[1], lanes);
+    if (uop.src.size() > 2) op.c = Wide(uop.src[2], lanes);
+    return Append(op, uop.dtype, lanes);
+  }
+  std::vector<Reg> operands;
+  std::vector<Reg> first_lane;
+  for (size_t i = 0; i < uop.src.size(); ++i) {
+    const Uop& operand = kernel_.uops[uop.src[i]];
+    const bool uniform = i < custom.uniform.size() && custom.uniform[i];
+    operands.push_back(uniform ? Value(uop.src[i]) : Wide(uop.src[i], lanes));
+    const bool counts = operand.op == UOp::kRange && LanesOf(free_[uop.src[i]]) == lanes;
+    first_lane.push_back(counts ? IndexOf(Affine{0, {{operand.axis, 1}}}, 1) : kNoReg);
+  }
+  const std::vector<const tensor::Shape*> shapes = CustomShapes(kernel_, uop);
+  return custom.linearize({static_cast<LinearCode&>(*this), uop.memory, shapes, operands,
+                           first_lane, lanes, ActiveLanes(free_[id])});
+}
+
 Reg Linearizer::Emit(UopId id) {
   const Uop& uop = kernel_.uops[id];
   const int64_t lanes = LanesOf(free_[id]);
@@ -181,6 +208,8 @@ Reg Linearizer::Emit(UopId id) {
     }
     case UOp::kLoad:
       return EmitLoad(id);
+    case UOp::kCustom:
+      return EmitCustom(id);
     case UOp::kAdd: {
       if (const std::optional<size_t> fused = FusedOperand(uop)) {
         const Uop& product = kernel_.uops[uop.src[*fused]];

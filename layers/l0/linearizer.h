@@ -156,6 +156,7 @@ class Linearizer : private LinearCode {
   // Which operand of a sum is a product to fuse.
   std::optional<size_t> FusedOperand(const Uop& uop) const;
   Reg Emit(UopId id);
+  Reg EmitCustom(UopId id);
 
   // ---- Indices ---------------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@
 #include <limits>
 #include <vector>
 
+#include "layers/l0/custom_op.h"
 #include "layers/l0/kernel_axes.h"
 #include "layers/tensor/bf16.h"
-#include "layers/tensor/philox.h"
 
 namespace l3c::l0 {
 namespace {
@@ -21,13 +21,7 @@ namespace {
 constexpr AxisId kNoAxis = UINT32_MAX;
 constexpr int64_t kStrip = 1024;
 
-// A number of any dtype. Integers are kept as their value in 64 bits (u64: as its bits), bool as 0
-// or 1; f32 as the double of the same value.
-union Number {
-  double f;
-  int64_t i;
-};
-
+// Bool is kept as 0 or 1.
 bool IsSigned(DType dtype) { return dtype == DType::kI32 || dtype == DType::kI64; }
 
 int64_t Wrap(int64_t value, DType dtype) {
@@ -555,23 +549,7 @@ class Interpreter {
       case UOp::kCast:
         return Each(out, [&](size_t l) { return Cast(at(0, l), from, dtype); });
       case UOp::kCustom:
-        if (uop.custom == kBf16Pair) {
-          return Each(out, [&](size_t l) {
-            return Number{.i = tensor::Bf16Pair(static_cast<float>(at(0, l).f),
-                                                static_cast<float>(at(1, l).f))};
-          });
-        }
-        if (uop.custom == kBf16Dot) {
-          return Each(out, [&](size_t l) {
-            return Number{.f = Round(tensor::Bf16Product(static_cast<uint32_t>(at(0, l).i),
-                                                         static_cast<uint32_t>(at(1, l).i)),
-                                     dtype)};
-          });
-        }
-        return Each(out, [&](size_t l) {
-          return Number{.f = tensor::UniformAt(static_cast<uint64_t>(at(0, l).i),
-                                               static_cast<uint64_t>(at(1, l).i))};
-        });
+        return Custom(uop, out, at);
       case UOp::kBitcast:
         return Each(out, [&](size_t l) {
           uint64_t bytes = 0;
@@ -580,6 +558,19 @@ class Interpreter {
         });
       default:
         return;  // the verifier admits no other op
+    }
+  }
+
+  template <typename At>
+  void Custom(const Uop& uop, std::vector<Number>& out, const At& at) const {
+    const CustomOp& op = *FindCustomOp(uop.custom);
+    const std::vector<const tensor::Shape*> shapes = CustomShapes(kernel_, uop);
+    std::vector<const void*> memory;
+    for (uint32_t param : uop.memory) memory.push_back(read_[param]);
+    std::vector<Number> operands(uop.src.size());
+    for (size_t l = 0; l < out.size(); ++l) {
+      for (size_t i = 0; i < operands.size(); ++i) operands[i] = at(i, l);
+      out[l] = op.evaluate({operands, memory, shapes, options_.widen});
     }
   }
 

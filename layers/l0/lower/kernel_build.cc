@@ -151,7 +151,7 @@ class Builder {
     return a.op == b.op && a.dtype == b.dtype && a.src == b.src && a.param == b.param &&
            a.index == b.index && a.dynamic_stride == b.dynamic_stride && a.guards == b.guards &&
            bits(a.number) == bits(b.number) && a.integer == b.integer && a.axis == b.axis &&
-           a.fold == b.fold && a.axes == b.axes && a.custom == b.custom;
+           a.fold == b.fold && a.axes == b.axes && a.custom == b.custom && a.memory == b.memory;
   }
 
   uint32_t Parameter(const Binding& binding, const Value& value, Access access) {

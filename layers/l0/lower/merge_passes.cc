@@ -115,7 +115,8 @@ class PassMerger {
            a.param == b.param && a.index == b.index && a.dynamic_stride == b.dynamic_stride &&
            a.dynamic_extent == b.dynamic_extent && a.guards == b.guards &&
            std::memcmp(&a.number, &b.number, sizeof a.number) == 0 && a.integer == b.integer &&
-           a.axis == b.axis && a.fold == b.fold && a.axes == b.axes && a.custom == b.custom;
+           a.axis == b.axis && a.fold == b.fold && a.axes == b.axes && a.custom == b.custom &&
+           a.memory == b.memory;
   }
 
   void DropDuplicates() {
