@@ -151,10 +151,14 @@ double CpuCostModel::ComputeSeconds(const ComputeWork& work) const {
 
 namespace {
 
-// How often the lanes of an accumulator are folded into one number.
-double LaneFolds(const l0::Kernel& kernel, const l0::Schedule& schedule) {
+// A sum of lanes that is packed with others takes part in about one fold of two registers, which is
+// two shuffles and an addition.
+constexpr double kPackedFold = 2;
+
+// Cycles for the lanes of accumulators to be folded into one number each, at `lane_fold` alone.
+double FoldCycles(const l0::Kernel& kernel, const l0::Schedule& schedule, double lane_fold) {
   const std::vector<l0::AxisSet> free = l0::FreeAxes(kernel);
-  double folds = 0;
+  double cycles = 0;
   for (l0::UopId id = 0; id < kernel.uops.size(); ++id) {
     const l0::Uop& uop = kernel.uops[id];
     if (uop.op != l0::UOp::kReduce) continue;
@@ -162,12 +166,14 @@ double LaneFolds(const l0::Kernel& kernel, const l0::Schedule& schedule) {
     for (l0::AxisId axis : uop.axes) lanes |= schedule.axes[axis].vector > 1;
     if (!lanes) continue;
     double points = 1;
+    bool packed = false;
     for (l0::AxisId axis : l0::AxesIn(free[id])) {
       points *= static_cast<double>(kernel.axes[axis].extent);
+      packed |= schedule.axes[axis].vector > 1;
     }
-    folds += points;
+    cycles += points * (packed ? kPackedFold : lane_fold);
   }
-  return folds;
+  return cycles;
 }
 
 // Of the first level, what the tiles of a body's factors may take to be found there again.
@@ -248,14 +254,27 @@ double CpuCostModel::KernelSeconds(const l0::Kernel& kernel, const l0::Schedule&
   return std::max(ArithmeticSeconds(kernel, schedule), TrafficSeconds(traffic, blocks));
 }
 
+double CpuCostModel::OtherCycles(const l0::KernelWork& work) const {
+  return work.simple_flops * machine_.simple + work.divides * machine_.divide +
+         work.transcendentals * machine_.exp2;
+}
+
 double CpuCostModel::ArithmeticSeconds(const l0::Kernel& kernel,
                                        const l0::Schedule& schedule) const {
   const l0::KernelWork work = l0::CountWork(kernel);
-  const double lanes =
-      schedule.lane_use * (std::any_of(schedule.axes.begin(), schedule.axes.end(),
-                                       [](const l0::AxisSchedule& a) { return a.vector > 1; })
-                               ? machine_.lanes
-                               : 1);
+  std::vector<l0::AxisId> summed;  // with lanes
+  int64_t stored = 1;              // lanes of what has none along a sum
+  for (l0::AxisId axis = 0; axis < schedule.axes.size(); ++axis) {
+    const l0::AxisSchedule& a = schedule.axes[axis];
+    if (a.vector == 1) continue;
+    if (a.kind == l0::AxisKind::kReduce) {
+      summed.push_back(axis);
+    } else {
+      stored = std::max(stored, a.vector);
+    }
+  }
+  const double lanes = schedule.lane_use * (summed.empty() ? static_cast<double>(stored)
+                                                           : static_cast<double>(machine_.lanes));
   // A multiply-add waits for its accumulator, and for its operands from the first level.
   const double loads = schedule.loads_per_fma * machine_.vector_load;
   const double chains = std::max(1, schedule.accumulators);
@@ -263,11 +282,16 @@ double CpuCostModel::ArithmeticSeconds(const l0::Kernel& kernel,
   const double fma = work.multiply_adds > 0 ? std::max(machine_.fma, least) : 0;
   const bool tiles = !schedule.in_tiles.empty();
   const double dot = work.bf16_dots > 0 && !tiles ? std::max(machine_.bf16_dot, least) : 0;
-  double cycles = work.multiply_adds * fma + work.bf16_dots * dot +
-                  work.simple_flops * machine_.simple + work.divides * machine_.divide +
-                  work.transcendentals * machine_.exp2;
+  double cycles = work.multiply_adds * fma + work.bf16_dots * dot;
+  if (summed.empty()) {
+    cycles += OtherCycles(work);
+  } else {
+    // What is made of sums along lanes has those of what it is stored along, or none.
+    const double along = OtherCycles(l0::CountWork(kernel, summed));
+    cycles += along + (OtherCycles(work) - along) * lanes / static_cast<double>(stored);
+  }
   cycles /= std::max(1.0, lanes);
-  cycles += machine_.lane_fold * LaneFolds(kernel, schedule);
+  cycles += FoldCycles(kernel, schedule, machine_.lane_fold);
   if (tiles) cycles += TileCycles(kernel, schedule, machine_);
   const double blocks = static_cast<double>(std::max<int64_t>(1, schedule.blocks));
   const double cores = Cores(blocks);

@@ -90,6 +90,8 @@ class CpuCostModel : public l0::lower::KernelCostModel {
  protected:
   // But for the time that its bytes take.
   double ArithmeticSeconds(const l0::Kernel& kernel, const l0::Schedule& schedule) const;
+  // Of all but multiply-adds, on one lane.
+  double OtherCycles(const l0::KernelWork& work) const;
   double TrafficSeconds(const Traffic& traffic, double blocks) const;
 
  private:

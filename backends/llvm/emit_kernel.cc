@@ -493,6 +493,7 @@ class KernelEmitter {
 
   llvm::Value* FoldLanes(const LinearOp& op) {
     llvm::Value* value = Get(op.a);
+    if (op.integer > 0) return FoldGroups(op, value);
     for (unsigned lanes = LanesOf(op.a); lanes > 1; lanes /= 2) {
       if (lanes == 2) {
         llvm::Value* x = b_.CreateExtractElement(value, uint64_t{0});
@@ -510,6 +511,21 @@ class KernelEmitter {
       value = op.fold == Fold::kAdd ? Sum(op.dst, x, y) : Maximum(op.dst, x, y);
     }
     return value;
+  }
+
+  // Each `op.integer` neighbours of a, then of b, to half as many.
+  llvm::Value* FoldGroups(const LinearOp& op, llvm::Value* a) {
+    llvm::Value* b = op.b == kNoReg ? a : Get(op.b);
+    const auto half = static_cast<unsigned>(op.integer / 2);
+    std::vector<int> low;
+    std::vector<int> high;
+    for (unsigned lane = 0; lane < LanesOf(op.dst); ++lane) {
+      low.push_back(static_cast<int>(lane / half * 2 * half + lane % half));
+      high.push_back(low.back() + static_cast<int>(half));
+    }
+    llvm::Value* x = b_.CreateShuffleVector(a, b, low);
+    llvm::Value* y = b_.CreateShuffleVector(a, b, high);
+    return op.fold == Fold::kAdd ? Sum(op.dst, x, y) : Maximum(op.dst, x, y);
   }
 
   // Column `op.integer` of a block of registers. The whole block is transposed at its first column,

@@ -64,7 +64,12 @@ std::vector<ParamBytes> CountBytes(const Kernel& kernel) {
   return counted;
 }
 
-KernelWork CountWork(const Kernel& kernel) {
+namespace {
+
+constexpr AxisSet kAllAxes = ~AxisSet{0};
+
+// Of the uops that are evaluated over one of `along`.
+KernelWork CountOperations(const Kernel& kernel, AxisSet along) {
   const std::vector<AxisSet> free = FreeAxes(kernel);
   KernelWork work;
 
@@ -79,18 +84,16 @@ KernelWork CountWork(const Kernel& kernel) {
 
   for (UopId id = 0; id < kernel.uops.size(); ++id) {
     const Uop& uop = kernel.uops[id];
-    double points = PointsOf(kernel, free[id]);
+    AxisSet scope = free[id];
+    for (AxisId axis : uop.axes) scope |= AxisBit(axis);
+    if ((scope & along) == 0 && along != kAllAxes) continue;
+    const double points = PointsOf(kernel, scope);
     switch (uop.op) {
       case UOp::kStore:
         if (uop.accumulate) work.simple_flops += points;
         break;
       case UOp::kAdd:
       case UOp::kReduce: {
-        if (uop.op == UOp::kReduce) {
-          AxisSet bound = 0;
-          for (AxisId axis : uop.axes) bound |= AxisBit(axis);
-          points = PointsOf(kernel, free[id] | bound);
-        }
         bool multiply_add = false;
         bool pairs = false;
         if (uop.op == UOp::kAdd || uop.fold == Fold::kAdd) {
@@ -136,12 +139,25 @@ KernelWork CountWork(const Kernel& kernel) {
         break;
     }
   }
+  work.simple_flops = std::max(work.simple_flops, 0.0);
+  return work;
+}
+
+}  // namespace
+
+KernelWork CountWork(const Kernel& kernel) {
+  KernelWork work = CountOperations(kernel, kAllAxes);
   for (const ParamBytes& bytes : CountBytes(kernel)) {
     work.bytes_read += bytes.read;
     work.bytes_written += bytes.written;
   }
-  work.simple_flops = std::max(work.simple_flops, 0.0);
   return work;
+}
+
+KernelWork CountWork(const Kernel& kernel, const std::vector<AxisId>& along) {
+  AxisSet axes = 0;
+  for (AxisId axis : along) axes |= AxisBit(axis);
+  return CountOperations(kernel, axes);
 }
 
 }  // namespace l3c::l0

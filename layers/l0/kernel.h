@@ -85,10 +85,12 @@ struct Axis {
   std::string name;
   int64_t extent = 1;
   AxisKind kind = AxisKind::kLoop;
-  int64_t block = 1;   // grid: iterations a block; the last block may be short
-  int64_t tile = 1;    // iterations held in registers at once (a multiple of `vector`)
-  int64_t vector = 1;  // lanes; at most one non-reduce axis has more than one. A reduce axis with
-                       // lanes keeps one partial a lane and folds them in a fixed tree.
+  int64_t block = 1;  // grid: iterations a block; the last block may be short
+  int64_t tile = 1;   // iterations held in registers at once (a multiple of `vector`)
+  int64_t vector =
+      1;  // lanes; of one value at most one non-reduce axis has more than one. A reduce
+          // axis with lanes keeps one partial a lane and folds them in a fixed tree;
+          // where the result has lanes of its own, it makes their sums one by one.
   Across across = Across::kNone;
 };
 
@@ -190,6 +192,8 @@ struct KernelWork {
   double bytes_written = 0;
 };
 KernelWork CountWork(const Kernel& kernel);
+// Of it, what is done again for each point of one of the axes. Without the bytes.
+KernelWork CountWork(const Kernel& kernel, const std::vector<AxisId>& along);
 
 // Distinct bytes of a parameter that one launch reads and writes.
 struct ParamBytes {

@@ -1,5 +1,7 @@
 #include "layers/l0/kernel_axes.h"
 
+#include <algorithm>
+
 namespace l3c::l0 {
 namespace {
 
@@ -65,6 +67,15 @@ Interval Bounds(const Affine& affine, const std::vector<Axis>& axes) {
   }
   if (low < -kLimit || high > kLimit) return {false, 0, 0};
   return {true, static_cast<int64_t>(low), static_cast<int64_t>(high)};
+}
+
+std::optional<AxisId> PackedAxis(const Kernel& kernel, const Uop& reduce, AxisSet free) {
+  const auto has_lanes = [&](AxisId axis) { return kernel.axes[axis].vector > 1; };
+  if (std::none_of(reduce.axes.begin(), reduce.axes.end(), has_lanes)) return std::nullopt;
+  for (AxisId axis : AxesIn(free)) {
+    if (has_lanes(axis)) return axis;
+  }
+  return std::nullopt;
 }
 
 }  // namespace l3c::l0

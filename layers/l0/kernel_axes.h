@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "layers/l0/kernel.h"
@@ -39,6 +40,10 @@ struct Interval {
   int64_t high = 0;
 };
 Interval Bounds(const Affine& affine, const std::vector<Axis>& axes);
+
+// Where a reduction binds an axis with lanes and its result has lanes of another axis, it makes the
+// sums of the latter one by one and packs them: that other axis. `free`: of the reduction.
+std::optional<AxisId> PackedAxis(const Kernel& kernel, const Uop& reduce, AxisSet free);
 
 // True for a load or store with a data-dependent index; its last operand is that index.
 inline bool IsDynamic(const Uop& uop) {

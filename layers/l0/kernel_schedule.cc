@@ -297,6 +297,7 @@ double Scheduler::LaneUse(const Schedule& schedule) const {
   for (AxisId axis = 0; axis < kernel_.axes.size(); ++axis) {
     const AxisSchedule& a = schedule.axes[axis];
     if (a.vector == 1 || Extent(axis) == 0) continue;
+    if (contraction_ && HasVector(schedule, contraction_->bound & ~AxisBit(axis))) continue;
     use *= static_cast<double>(Extent(axis)) / static_cast<double>(RoundUp(Extent(axis), a.vector));
   }
   return use;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -519,8 +520,8 @@ class Verifier {
         set |= free_[uop.src[0]];
         for (AxisId axis : uop.axes) set |= AxisBit(axis);
       }
-      AxisId vector = 0;
-      int vectors = 0;
+      std::optional<AxisId> vector;
+      std::optional<AxisId> summed;  // the same among reduce axes
       int64_t registers = 1;
       for (AxisId axis : AxesIn(set)) {
         const Axis& a = AxisOf(axis);
@@ -528,12 +529,17 @@ class Verifier {
         registers *= (std::min(a.tile, std::max<int64_t>(a.extent, 1)) + a.vector - 1) / a.vector;
         registers = std::min(registers, kMaxRegisterTile + 1);
         if (a.vector == 1) continue;
-        if (vectors++ > 0) {
+        std::optional<AxisId>& other = a.kind == AxisKind::kReduce ? summed : vector;
+        if (other) {
           Error(Kind::kConsistency, uop.span,
-                Describe(id) + " depends on two axes with lanes, " + Quoted(AxisOf(vector).name) +
+                Describe(id) + " depends on two axes with lanes, " + Quoted(AxisOf(*other).name) +
                     " and " + Quoted(a.name));
         }
-        vector = axis;
+        other = axis;
+      }
+      if (vector && summed) {
+        registers = std::min(registers * AxisOf(*vector).vector, kMaxRegisterTile + 1);
+        if (uop.op == UOp::kReduce) CheckPacked(id, *vector, *summed);
       }
       if (registers > kMaxRegisterTile) {
         Error(Kind::kResourceBound, uop.span,
@@ -575,6 +581,34 @@ class Verifier {
       if (!uop.in_tiles || TileProductOf(kernel_, id, free_, &why)) continue;
       Error(Kind::kConsistency, uop.span, Describe(id) + " may not be summed in tiles: " + why)
           .Fix("leave out 'in tiles'");
+    }
+  }
+
+  // A reduction along the lanes of `summed` whose result has lanes of `packed`: what it sums has
+  // those of `packed` one by one, which nothing else may see.
+  void CheckPacked(UopId reduce, AxisId packed, AxisId summed) {
+    const auto error = [&](const std::string& what) {
+      Error(Kind::kConsistency, kernel_.uops[reduce].span,
+            Describe(reduce) + " has lanes along " + Quoted(AxisOf(packed).name) +
+                " and sums those of " + Quoted(AxisOf(summed).name) + what);
+    };
+    if (AxisOf(packed).vector > AxisOf(summed).vector) return error(", of which there are fewer");
+    std::vector<bool> seen(kernel_.uops.size(), false);
+    std::vector<UopId> stack = kernel_.uops[reduce].src;
+    while (!stack.empty()) {
+      const UopId id = stack.back();
+      stack.pop_back();
+      if (seen[id] || (free_[id] & AxisBit(packed)) == 0) continue;
+      seen[id] = true;
+      const Uop& uop = kernel_.uops[id];
+      if ((free_[id] & AxisBit(summed)) == 0) {
+        return error(": " + Describe(id) + ", which it reads, depends on the former alone");
+      }
+      if (uop.op == UOp::kReduce || uop.staged) {
+        return error(": it may not read " + Describe(id) +
+                     (uop.staged ? ", which is staged" : ", another reduction"));
+      }
+      stack.insert(stack.end(), uop.src.begin(), uop.src.end());
     }
   }
 

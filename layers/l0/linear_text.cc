@@ -79,8 +79,10 @@ std::string OpText(const LinearKernel& kernel, const LinearOp& op) {
       return absl::StrCat(text, " ", Name(op.a), "..",
                           Name(op.a + kernel.registers[op.dst].lanes - 1), " lane ", op.integer);
     case UOp::kReduce:
-      return absl::StrCat(text, op.fold == Fold::kAdd ? "_add " : "_max ", Name(op.a),
-                          op.across ? " across x" : "");
+      absl::StrAppend(&text, op.fold == Fold::kAdd ? "_add " : "_max ", Name(op.a));
+      if (op.b != kNoReg) absl::StrAppend(&text, ", ", Name(op.b));
+      if (op.integer > 0) absl::StrAppend(&text, " of ", op.integer);
+      return text + (op.across ? " across x" : "");
     default:
       break;
   }

@@ -14,7 +14,9 @@
 //   the same axes that do not need one another share one loop. A reduce axis with lanes keeps
 //   tile/vector partial accumulators of `vector` lanes, folded pairwise ((0+1)+(2+3)), then within
 //   the register by halves (lane l with lane l + n/2). A reduce axis without lanes is folded in
-//   order, whatever its tile.
+//   order, whatever its tile. Where the result has lanes as well, of another axis, each of those
+//   has accumulators of its own; registers are then folded two by two, which leaves the sums as
+//   lanes.
 // - Fetching ahead. Where the rows of a panel that a sum of products reads lie apart, the body of
 //   its loop asks for a row that comes some iterations later, which processors do not foresee.
 // - Transposition. A load whose lanes are strided, but which is contiguous along another axis of
@@ -108,7 +110,9 @@ struct LinearOp {
   //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
   //                            many registers as lanes, all of which are assigned just before
   //   reduce                   the scalar fold of a's lanes, by halves; with `across` the fold of
-  //                            each lane of a over the threads along x, which all have it then
+  //                            each lane of a over the threads along x, which all have it then. With
+  //                            `integer` w: of each w neighbours of a, then of b where it is there,
+  //                            the w/2 folds of lane l with lane l + w/2
   // Of tiles, rows of as many lanes, `stride` elements apart in memory:
   //   const                    zero
   //   load, store              row 0 begins at element a + i

@@ -68,7 +68,7 @@ int64_t Linearizer::KnownPart(const Affine& affine) const {
 
 int64_t Linearizer::LaneStride(const Affine& affine) const {
   for (const auto& [axis, coefficient] : affine.terms) {
-    if (kernel_.axes[axis].vector > 1) return coefficient;
+    if (axis != apart_ && kernel_.axes[axis].vector > 1) return coefficient;
   }
   return 0;
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,8 @@ Linearizer::Reduction Linearizer::MakeReduction(UopId id) const {
 
 void Linearizer::EmitReduce(UopId id) {
   const std::vector<AxisId>& axes = kernel_.uops[id].axes;
+  const std::optional<AxisId> packed = PackedAxis(kernel_, kernel_.uops[id], free_[id]);
+  const int64_t at = packed ? TakeApart(*packed) : 0;
   PreEmit(kernel_.uops[id].src);
   std::vector<Reduction> group = {MakeReduction(id)};
   int64_t held = group[0].partials * PointsIn(free_[id]);
@@ -56,6 +59,8 @@ void Linearizer::EmitReduce(UopId id) {
         NeedsPendingReduce(uop.src[0])) {
       continue;
     }
+    const std::optional<AxisId> apart = PackedAxis(kernel_, uop, free_[other]);
+    if (apart && apart != packed) continue;
     const Reduction reduction = MakeReduction(other);
     held += reduction.partials * PointsIn(free_[other]);
     if (held > kMaxSharedAccumulators) break;
@@ -81,6 +86,9 @@ void Linearizer::EmitReduce(UopId id) {
   ReduceLoops(group, operands, all_free, axes, 0);
   if (full_) return;
   for (Reduction& reduction : group) Finish(reduction);
+  if (!packed) return;
+  PutTogether(*packed, at);
+  for (const Reduction& reduction : group) Pack(reduction, *packed);
 }
 
 void Linearizer::ReduceLoops(std::vector<Reduction>& group, const std::vector<UopId>& operands,
@@ -150,6 +158,10 @@ void Linearizer::Finish(Reduction& reduction) {
       partials = std::move(folded);
     }
     Reg result = partials[0];
+    if (apart_ != kNoAxis && (free_[reduction.id] & AxisBit(apart_)) != 0) {
+      reduction.sums[point] = result;
+      return;
+    }
     if (lanes_bound) {
       LinearOp fold = Op(UOp::kReduce);
       fold.fold = uop.fold;
@@ -165,6 +177,45 @@ void Linearizer::Finish(Reduction& reduction) {
     }
     chain_.back().values[{reduction.id, point}] = result;
   });
+}
+
+void Linearizer::Pack(const Reduction& reduction, AxisId axis) {
+  const AxisSet free = free_[reduction.id];
+  if ((free & AxisBit(axis)) == 0) return;
+  AxisState& state = state_[axis];
+  ForPoints(free, [&] {
+    const int64_t here = PointOf(free);
+    const int64_t lanes = state.lanes;
+    const int64_t point = TakeApart(axis);
+    std::vector<Reg> sums;
+    for (state.point = point * lanes; state.point < (point + 1) * lanes; ++state.point) {
+      const bool inside = state.point < state.points;
+      sums.push_back(
+          inside ? reduction.sums.at(PointOf(free))
+                 : Append(Op(UOp::kConst), kernel_.uops[reduction.id].dtype, reduction.lanes));
+    }
+    PutTogether(axis, point);
+    chain_.back().values[{reduction.id, here}] = FoldAcross(std::move(sums), reduction);
+  });
+}
+
+Reg Linearizer::FoldAcross(std::vector<Reg> sums, const Reduction& reduction) {
+  const Uop& uop = kernel_.uops[reduction.id];
+  int64_t lanes = reduction.lanes;
+  for (int64_t width = reduction.lanes; width > 1; width /= 2) {
+    if (sums.size() == 1) lanes /= 2;
+    std::vector<Reg> folded;
+    for (size_t i = 0; i < sums.size(); i += 2) {
+      LinearOp fold = Op(UOp::kReduce);
+      fold.fold = uop.fold;
+      fold.a = sums[i];
+      if (i + 1 < sums.size()) fold.b = sums[i + 1];
+      fold.integer = width;
+      folded.push_back(Append(fold, uop.dtype, lanes));
+    }
+    sums = std::move(folded);
+  }
+  return sums[0];
 }
 
 }  // namespace l3c::l0

@@ -87,8 +87,28 @@ bool Linearizer::IsKnown(UopId id) const {
 
 int64_t Linearizer::LanesOf(AxisSet set) const {
   int64_t lanes = 1;
-  for (AxisId axis : AxesIn(set)) lanes = std::max(lanes, kernel_.axes[axis].vector);
+  for (AxisId axis : AxesIn(set)) {
+    if (axis != apart_) lanes = std::max(lanes, kernel_.axes[axis].vector);
+  }
   return lanes;
+}
+
+int64_t Linearizer::TakeApart(AxisId axis) {
+  AxisState& state = state_[axis];
+  const int64_t point = state.point;
+  apart_ = axis;
+  state.lanes = 1;
+  state.points = state.count;
+  state.point = 0;
+  return point;
+}
+
+void Linearizer::PutTogether(AxisId axis, int64_t point) {
+  AxisState& state = state_[axis];
+  apart_ = kNoAxis;
+  state.lanes = kernel_.axes[axis].vector;
+  state.points = (state.count + state.lanes - 1) / state.lanes;
+  state.point = point;
 }
 
 Reg Linearizer::Value(UopId id) {

@@ -142,6 +142,10 @@ class Linearizer : private LinearCode {
   // ---- Values ----------------------------------------------------------------------------------
 
   int64_t LanesOf(AxisSet set) const;
+  // From here on the lanes of an open axis are points, each computed by itself; the point that we
+  // were at. PutTogether ends that.
+  int64_t TakeApart(AxisId axis);
+  void PutTogether(AxisId axis, int64_t point);
   // The register of `id` at the current point. What it needs at this level is computed first, off
   // an explicit stack: operands may nest a thousand deep.
   Reg Value(UopId id);
@@ -227,6 +231,7 @@ class Linearizer : private LinearCode {
     int64_t lanes = 1;
     int64_t partials = 1;
     std::map<int64_t, std::vector<Reg>> accumulators;  // by point of the free axes
+    std::map<int64_t, Reg> sums;                       // to be packed, likewise
   };
   static void SetNeutral(LinearOp& op, Fold fold, DType dtype);
   int64_t PointsIn(AxisSet set) const;
@@ -239,8 +244,12 @@ class Linearizer : private LinearCode {
   // In the body of `axis`, the innermost of sums: asks for rows of their products' panels ahead of
   // their use, where a row lies far from the one before.
   void FetchRows(const std::vector<UopId>& operands, AxisId axis);
-  // Folds the partial accumulators pairwise, then the lanes.
+  // Folds the partial accumulators pairwise, then the lanes, unless they are folded by Pack.
   void Finish(Reduction& reduction);
+  // The sums of the lanes of `axis` as lanes of one register.
+  void Pack(const Reduction& reduction, AxisId axis);
+  // Folds the lanes of each register as Finish does; the results, side by side.
+  Reg FoldAcross(std::vector<Reg> sums, const Reduction& reduction);
 
   // ---- Sums in tiles ---------------------------------------------------------------------------
 
@@ -307,6 +316,7 @@ class Linearizer : private LinearCode {
   std::vector<Stage> stages_;
   std::map<UopId, uint32_t> tile_locals_;  // where the sums of a reduction lie, as a parameter
   std::optional<UopId> copying_;           // the staged value that is being computed
+  AxisId apart_ = kNoAxis;                 // whose lanes are points just now
   int64_t copied_tile_ = 1;
   AxisId copied_rows_ = kNoAxis;  // a reduce axis that then has a row for each lane in its tile
   AxisSet open_ = 0;

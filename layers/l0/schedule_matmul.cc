@@ -259,21 +259,49 @@ double Scheduler::OuterCost(int64_t rows, int64_t vectors, int64_t r, int64_t v)
          body(rows % r, vectors % v);
 }
 
-void Scheduler::Dot(const Contraction& c) {
-  const AxisId down = LongestOf(c.rows);
-  const AxisId across = LongestOf(c.columns);
+bool Scheduler::IsStoredAlong(AxisId axis) const {
+  return std::any_of(kernel_.uops.begin(), kernel_.uops.end(), [&](const Uop& uop) {
+    return uop.op == UOp::kStore && CoefficientOf(uop.index, axis) == 1;
+  });
+}
+
+void Scheduler::Dot(Contraction c) {
+  AxisId down = LongestOf(c.rows);
+  AxisId across = LongestOf(c.columns);
+  // Sums that are stored side by side are packed, and what is made of them has lanes.
+  if (!IsStoredAlong(across) && IsStoredAlong(down)) {
+    std::swap(c.rows, c.columns);
+    std::swap(c.a, c.b);
+    std::swap(down, across);
+  }
   const std::optional<AxisId> along = BestReduceAxis(c.reduce);
   const bool many = target_.vector_registers >= 32;
-  const std::vector<std::pair<int64_t, int64_t>> shapes =
-      many ? std::vector<std::pair<int64_t, int64_t>>{{4, 4}, {4, 6}, {2, 8}, {6, 4}, {2, 4}}
-           : std::vector<std::pair<int64_t, int64_t>>{{2, 4}, {3, 3}, {2, 2}};
-  for (const auto& [rows, columns] : shapes) {
+  struct Shape {
+    int64_t rows;
+    int64_t columns;
+    bool packed = false;
+  };
+  std::vector<Shape> shapes;
+  if (along && IsStoredAlong(across)) {
+    shapes = many ? std::vector<Shape>{{3, 8, true}, {2, 8, true}, {4, 4, true}, {1, 16, true}}
+                  : std::vector<Shape>{{3, 4, true}, {2, 4, true}};
+    std::erase_if(shapes, [&](const Shape& shape) {
+      return shape.columns > std::min(Extent(across), lanes_);
+    });
+  }
+  const std::vector<Shape> alone = many ? std::vector<Shape>{{4, 4}, {4, 6}, {2, 8}, {6, 4}, {2, 4}}
+                                        : std::vector<Shape>{{2, 4}, {3, 3}, {2, 2}};
+  // Where sums are packed, those that are not are the exception.
+  shapes.insert(shapes.end(), alone.begin(), shapes.empty() ? alone.end() : alone.begin() + 2);
+  for (const auto& [rows, columns, packed] : shapes) {
     const int64_t r = std::min(rows, std::max<int64_t>(Extent(down), 1));
     const int64_t n = std::min(columns, std::max<int64_t>(Extent(across), 1));
     Schedule schedule = Start("dot " + std::to_string(r) + "x" + std::to_string(n));
+    if (packed) schedule.name += " packed";
     if (along) SetVector(schedule, *along, 1);
     schedule.axes[down].tile = r;
     schedule.axes[across].tile = n;
+    if (packed) schedule.axes[across].vector = n;
     schedule.loads_per_fma = static_cast<double>(r + n) / static_cast<double>(r * n);
     schedule.accumulators = static_cast<int>(r * n);
     const bool columns_first = Points(c.bound | c.columns) * 4 > kCacheBytes;

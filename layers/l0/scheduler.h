@@ -166,8 +166,11 @@ class Scheduler {
   // multiply-adds) and the latency of a chain of sums (4 cycles, 2 a cycle: 8 in flight).
   static double OuterCost(int64_t rows, int64_t vectors, int64_t r, int64_t v);
 
-  // Lanes along the sum; rows × columns accumulators of one register each.
-  void Dot(const Contraction& c);
+  bool IsStoredAlong(AxisId axis) const;
+
+  // Lanes along the sum; rows × columns accumulators of one register each, whose sums are packed
+  // into a register a row where they are stored that way.
+  void Dot(Contraction c);
 
   // `outer` becomes the grid where the stores allow it, else `inner`. False when that is illegal.
   bool AddGrid(const Schedule& schedule, const Contraction& c, AxisId outer, AxisId inner);

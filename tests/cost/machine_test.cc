@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/l0/kernel_schedule.h"
+#include "tests/layers/l0/kernel/parse_kernel.h"
 
 namespace l3c::cost {
 namespace {
@@ -109,6 +110,33 @@ TEST(Machine, AContractionApproachesThePeak) {
   const double flops = 2.0 * 512 * 512 * 512;
   EXPECT_GE(best, flops / peak);
   EXPECT_LE(best, 1.3 * flops / peak);
+}
+
+// x·wᵀ, then exp2 of each number: along the sum there are lanes either way, for what is made of it
+// only where the sums are packed.
+TEST(Machine, WhatIsMadeOfPackedSumsHasLanes) {
+  const auto kernel = [](const std::string& epilogue) {
+    return l3c::testing::ParseOne(
+        "kernel dot(x: in f32 [128, 256], w: in f32 [256, 256], y: out f32 [128, 256]) {\n"
+        " axis i : loop 128\n axis j : loop 256\n axis k : reduce 256\n %0 = load x[256*i + k]\n"
+        " %1 = load w[256*j + k]\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n" +
+        epilogue + " store y[256*i + j], %4\n}");
+  };
+  const CpuCostModel costs{CpuMachine{}};
+  const auto seconds = [&](const l0::Kernel& dot, const std::string& name) {
+    for (const l0::Schedule& schedule : l0::CandidateSchedules(dot, costs.target())) {
+      if (schedule.name == name) return costs.KernelSeconds(dot, schedule);
+    }
+    ADD_FAILURE() << name;
+    return 0.0;
+  };
+  const l0::Kernel plain = kernel(" %4 = neg %3\n");
+  const l0::Kernel heavy = kernel(" %4 = exp2 %3\n");
+  const auto more = [&](const std::string& name) {
+    return seconds(heavy, name) - seconds(plain, name);
+  };
+  EXPECT_NEAR(more("dot 4x4") / more("dot 3x8 packed"), 8, 0.01);
+  EXPECT_LT(seconds(plain, "dot 3x8 packed"), seconds(plain, "dot 4x4"));
 }
 
 }  // namespace

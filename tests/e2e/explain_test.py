@@ -78,6 +78,7 @@ class Explain(L3cTest):
         memory = ROOT / "examples/memory"
         examples = {"weighted_mean": (ROOT / "examples/methods/language.l2",),
                     "convolution": (ROOT / "examples/mnist/cnn.l2",),
+                    "layout": (ROOT / "examples/mnist/cnn.l2",),
                     "bf16": (MNIST, "--numerics", "fast"),
                     # What computes again matters where something does not fit.
                     "checkpointing": (memory / "deep.l2", "--system", memory / "small.l1")}

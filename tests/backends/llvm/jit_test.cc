@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "layers/l0/kernel_schedule.h"
@@ -89,6 +90,45 @@ TEST(Jit, MatmulForms) {
         }
       }
     }
+  }
+}
+
+// However many sums are packed, each is made in the same order.
+TEST(Jit, PackedSumsHaveTheSameBits) {
+  for (const int columns : {10, 32}) {
+    const std::string n = std::to_string(columns);
+    const l0::Kernel kernel = ParseOne("kernel dot(x: in f32 [31, 50], w: in f32 [" + n +
+                                       ", 50], b: in f32 [" + n + "], y: out f32 [31, " + n +
+                                       R"(]) {
+    axis i : loop 31
+    axis j : loop )" + n + R"(
+    axis k : reduce 50
+    %0 = load x[50*i + k]
+    %1 = load w[50*j + k]
+    %2 = mul %0, %1
+    %3 = reduce_add %2 over k
+    %4 = reduce_max %1 over k
+    %5 = load b[j]
+    %6 = add %3, %5
+    %7 = exp2 %6
+    %8 = mul %7, %4
+    store y[)" + n + "*i + j], %8\n}");
+    std::optional<testing::Buffers> expected;
+    int packed = 0;
+    for (const l0::Schedule& schedule : l0::CandidateSchedules(kernel)) {
+      if (!schedule.name.starts_with("dot")) continue;
+      SCOPED_TRACE(schedule.name);
+      packed += schedule.name.ends_with("packed") ? 1 : 0;
+      const l0::Kernel scheduled = l0::ApplySchedule(kernel, schedule);
+      ExpectAgreement(scheduled);
+      const auto jit = testing::NewJit();
+      ASSERT_TRUE(jit->Compile({&scheduled, 1}).ok());
+      testing::Buffers found(kernel, 1);
+      jit->Find(kernel.name)(found.Pointers().data(), 0, l0::NumBlocks(scheduled));
+      if (!expected) expected = found;
+      EXPECT_TRUE(found == *expected);
+    }
+    EXPECT_GE(packed, 3);
   }
 }
 

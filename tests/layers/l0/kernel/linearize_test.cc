@@ -69,6 +69,42 @@ end
 )");
 }
 
+// Of two columns and a row, sums of four products in four lanes: the columns' accumulators are
+// folded together, and what is made of the sums has two lanes.
+TEST(Linearize, SumsAlongLanesArePacked) {
+  const LinearKernel kernel = Linearize(R"(
+kernel dot(x: in f32 [8, 4], w: in f32 [2, 4], b: in f32 [2], y: out f32 [8, 2]) {
+    axis i : grid 8 block 1
+    axis j : loop 2 tile 2 vector 2
+    axis k : reduce 4 tile 4 vector 4
+    %0 = load x[4*i + k]
+    %1 = load w[4*j + k]
+    %2 = mul %0, %1
+    %3 = reduce_add %2 over k
+    %4 = load b[j]
+    %5 = add %3, %4
+    store y[2*i + j], %5
+})");
+  EXPECT_EQ(l0::PrintLinear(kernel), R"(r2 = range r0 .. r1 step 1 : i64
+  r3 = index r2 : i64
+  r4 = index 2*r3 : i64
+  r5 = index 4*r3 : i64
+  r6 = load b[0] : f32x2
+  r7 = const 0.0 : f32x4
+  r8 = const 0.0 : f32x4
+  r9 = load x[r5] : f32x4
+  r10 = load w[0] : f32x4
+  r7 = mulacc r9, r10, r7 : f32x4
+  r11 = load w[4] : f32x4
+  r8 = mulacc r9, r11, r8 : f32x4
+  r12 = reduce_add r7, r8 of 4 : f32x4
+  r13 = reduce_add r12 of 2 : f32x2
+  r14 = add r13, r6 : f32x2
+  store y[r4], r14
+end
+)");
+}
+
 constexpr const char* kLinear = R"(
 kernel linear(x: in f32 [12, 32], w: in f32 [32, 64], y: out f32 [12, 64]) {
     axis i : grid 12 block 6 tile 6

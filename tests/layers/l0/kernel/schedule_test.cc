@@ -15,12 +15,14 @@ using l0::AxisKind;
 using l0::KernelClass;
 using testing::ParseOne;
 
-std::string Matmul(int m, int k, int n, const std::string& a, const std::string& b) {
+std::string Matmul(int m, int k, int n, const std::string& a, const std::string& b,
+                   const std::string& y = "") {
   const auto s = [](int x) { return std::to_string(x); };
   return "kernel matmul(a: in f32 [" + s(m * k) + "], b: in f32 [" + s(k * n) + "], y: out f32 [" +
-         s(m * n) + "]) {\n axis i : loop " + s(m) + "\n axis j : loop " + s(n) +
+         s(2 * m * n) + "]) {\n axis i : loop " + s(m) + "\n axis j : loop " + s(n) +
          "\n axis k : reduce " + s(k) + "\n %0 = load a[" + a + "]\n %1 = load b[" + b +
-         "]\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[" + s(n) + "*i + j], %3\n}";
+         "]\n %2 = mul %0, %1\n %3 = reduce_add %2 over k\n store y[" +
+         (y.empty() ? s(n) + "*i + j" : y) + "], %3\n}";
 }
 
 constexpr const char* kSoftmax = R"(
@@ -155,7 +157,18 @@ TEST(KernelSchedule, DotProductsTakeTheirLanesAlongTheSum) {
   const auto schedules =
       l0::CandidateSchedules(ParseOne(Matmul(128, 256, 256, "256*i + k", "k + 256*j")));
   EXPECT_EQ(schedules[0].axes[2].vector, 16);
-  EXPECT_EQ(schedules[0].axes[1].vector, 1);
+  EXPECT_EQ(schedules[0].axes[0].vector, 1);
+  // Sums that are stored side by side are packed.
+  EXPECT_EQ(schedules[0].name, "dot 3x8 packed");
+  EXPECT_EQ(schedules[0].axes[1].vector, 8);
+  // Stored down the rows, it is those that are; apart, none.
+  const auto down = l0::CandidateSchedules(
+      ParseOne(Matmul(128, 256, 256, "256*i + k", "k + 256*j", "i + 128*j")));
+  EXPECT_EQ(down[0].axes[0].vector, 8);
+  EXPECT_EQ(down[0].axes[1].vector, 1);
+  const auto apart = l0::CandidateSchedules(
+      ParseOne(Matmul(128, 256, 256, "256*i + k", "k + 256*j", "512*i + 2*j")));
+  EXPECT_EQ(apart[0].name, "dot 4x4");
 }
 
 // A worker that has the most blocks has as few tiles as it can, in blocks as long as that allows.

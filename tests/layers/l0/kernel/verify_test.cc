@@ -94,7 +94,7 @@ TEST(KernelVerify, RejectsEachCorruption) {
                  "stands after a loop or reduce axis");
   ExpectRejected([](K& k) { k.axes[1].name = "i"; }, "consistency", "declared twice");
   ExpectRejected([](K& k) { k.params[1].name = "x"; }, "consistency", "declared twice");
-  ExpectRejected([](K& k) { k.axes[2].tile = k.axes[2].vector = 16; }, "consistency",
+  ExpectRejected([](K& k) { k.axes[0].tile = k.axes[0].vector = 4; }, "consistency",
                  "two axes with lanes");
   ExpectRejected([](K& k) { k.params[2].access = l0::Access::kIn; }, "safety", "which is in");
   ExpectRejected([](K& k) { k.params[0].access = l0::Access::kOut; }, "safety", "which is out");
@@ -109,6 +109,26 @@ TEST(KernelVerify, RejectsEachCorruption) {
   ExpectRejected([](K& k) { k.params[2].shape = {-1}; }, "consistency", "negative extent");
   ExpectRejected([](K& k) { k.params[2].shape = {1 << 30, 1 << 30}; }, "resource-bound",
                  "too large");
+}
+
+// Sums along lanes that have lanes of another axis: nothing but what is summed has both.
+TEST(KernelVerify, PackedSumsAreMadeOneByOne) {
+  const auto kernel = [](const std::string& k, const std::string& factor) {
+    return "kernel dot(x: in f32 [128, 784], w: in f32 [256, 784], s: in f32 [256], "
+           "y: out f32 [128, 256]) {\n axis i : grid 128 block 12 tile 6\n"
+           " axis j : loop 256 tile 8 vector 8\n axis k : reduce 784 " +
+           k + "\n %0 = load x[784*i + k]\n %1 = load w[784*j + k]\n %2 = load s[j]\n" + factor +
+           " %4 = reduce_add %3 over k\n %5 = mul %4, %2\n store y[256*i + j], %5\n}";
+  };
+  const std::string product = " %3 = mul %0, %1\n";
+  EXPECT_EQ(VerifyText(kernel("tile 16 vector 16", product)), "");
+  const auto reject = [&](const std::string& text, const std::string& expected) {
+    const std::string message = VerifyText(text);
+    EXPECT_NE(message.find("error[consistency]"), std::string::npos) << message;
+    EXPECT_NE(message.find(expected), std::string::npos) << message;
+  };
+  reject(kernel("tile 4 vector 4", product), "sums those of 'k', of which there are fewer");
+  reject(kernel("tile 16 vector 16", " %3 = mul %0, %2\n"), "depends on the former alone");
 }
 
 TEST(KernelVerify, StagedValuesAreReadAgainAndFit) {

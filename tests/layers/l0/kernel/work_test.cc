@@ -31,6 +31,31 @@ kernel linear(x: in f32 [128, 784], w: in f32 [784, 256], b: in f32 [256], y: ou
   EXPECT_EQ(work.bytes_written, 4.0 * 128 * 256);
 }
 
+// Of a product with a bias, along the sum: the product alone.
+TEST(KernelWork, CountsWhatIsDoneAlongAnAxis) {
+  const l0::Kernel kernel = ParseOne(R"(
+kernel linear(x: in f32 [12, 32], w: in f32 [32, 64], b: in f32 [64], y: out f32 [12, 64]) {
+    axis i : loop 12
+    axis j : loop 64
+    axis k : reduce 32
+    %0 = load x[32*i + k]
+    %1 = load w[64*k + j]
+    %2 = mul %0, %1
+    %3 = reduce_add %2 over k
+    %4 = load b[j]
+    %5 = exp2 %4
+    %6 = add %3, %5
+    store y[64*i + j], %6
+})");
+  const l0::KernelWork sum = l0::CountWork(kernel, {2});
+  EXPECT_EQ(sum.multiply_adds, 12.0 * 32 * 64);
+  EXPECT_EQ(sum.simple_flops, 0);
+  EXPECT_EQ(sum.transcendentals, 0);
+  EXPECT_EQ(l0::CountWork(kernel, {0}).simple_flops, 12.0 * 64);
+  EXPECT_EQ(l0::CountWork(kernel, {0}).transcendentals, 0);
+  EXPECT_EQ(l0::CountWork(kernel, {0, 1}).transcendentals, 64);
+}
+
 TEST(KernelWork, CountsParametersOnce) {
   const l0::Kernel kernel = ParseOne(R"(
 kernel rows(x: in f32 [8, 4], y: out f32 [8, 4]) {
