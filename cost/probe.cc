@@ -276,8 +276,10 @@ std::optional<Likeness> ProbeLike(const l0::Kernel& kernel) {
                    : right_along   ? Probe::kAbt
                    : left_along    ? Probe::kAb
                                    : Probe::kAtb;
-      // Products side by side are as if their rows were longer.
-      like.extents = {extent_of(left), extent_of(right & ~both), summed};
+      // Products side by side are as if their rows were longer, but for columns that are read
+      // across: those lie as far apart as one product is wide.
+      const l0::AxisSet rows = like.probe == Probe::kAtb ? left & ~both : left;
+      like.extents = {extent_of(rows), extent_of(right & ~both), summed};
       if (found && found->probe != Probe::kRows && found->probe != Probe::kColumns) {
         return std::nullopt;
       }

@@ -51,6 +51,8 @@ constexpr Meaning kKernels[] = {
     {"(Write v k (InReg v c) (Rest k (+ i 1)))", "(Rest k i)",
      "(update g k n) (update-step k i v c)"},
     {"(Nothing)", "(Rest k n)", "(update g k n)"},
+    {"(Overwrite g k (Run k) (Rest k first))", "(Updated g)", "(update-beside g k first end)"},
+    {"(Nothing)", "(Rest k end)", "(update-beside g k first end)"},
     {"(CopyBack g (RestCopied g 0))", "(Updated g)", "(copies g n)"},
     {"(Nothing)", "(RestCopied g n)", "(copies g n)"},
     {"(Copy v (InMem v q) (RestCopied g (+ i 1)))", "(RestCopied g i)",

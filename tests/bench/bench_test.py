@@ -142,9 +142,10 @@ class Ratios(unittest.TestCase):
     # Of egraph's figures over those of the other search, at most.
     BOUNDS = {
         ("mlp_small_sgd", "off"): {"kernels": 0.30, "bytes_moved": 0.50, "predicted": 0.75},
-        ("mlp_small_sgd", "greedy"): {"kernels": 1.0, "bytes_moved": 0.93, "predicted": 1.0},
+        ("mlp_small_sgd", "greedy"): {"kernels": 1.0, "bytes_moved": 0.92, "predicted": 1.0},
         ("cnn", "off"): {"kernels": 0.32, "bytes_moved": 0.60, "predicted": 0.68},
-        ("cnn", "greedy"): {"kernels": 1.0, "bytes_moved": 1.0, "predicted": 0.97},
+        # Its products in parts have a small kernel each that adds them up.
+        ("cnn", "greedy"): {"kernels": 1.1, "bytes_moved": 1.0, "predicted": 0.75},
     }
 
     def figures(self, name, search):

@@ -10,13 +10,15 @@ using tensor::Op;
 using tensor::Shape;
 
 std::optional<Candidate> Analyser::Analyse(KernelKind kind, std::vector<ValueId> roots,
-                                           ValueId anchor) {
+                                           ValueId anchor, std::vector<SideUpdate> sides) {
   partners_.clear();
+  sides_ = std::move(sides);
   return Walked(kind, std::move(roots), anchor);
 }
 
 std::optional<Candidate> Analyser::AnalyseSums(const WalkPart& root,
                                                std::vector<const WalkPart*> partners) {
+  sides_.clear();
   partners_ = std::move(partners);
   partners_.insert(partners_.begin(), &root);
   return Walked(KernelKind::kSums, {root.value}, -1);
@@ -70,7 +72,14 @@ void Analyser::Start(KernelKind kind, const std::vector<ValueId>& roots, ValueId
   const Shape& shape = table_.values[roots.front()].shape;
   const IndexMap map = NewAxes(-1, 0, shape);
   candidate_.root_axes = static_cast<uint32_t>(candidate_.extents.size());
+  candidate_.sides = sides_;
+  IndexMap column;
+  if (!map.dims.empty()) column.dims = {map.dims.back()};
+  columns_ = AxesOfMap(column);
   for (ValueId root : roots) Push({0, root, map});
+  for (const SideUpdate& side : sides_) {
+    for (ValueId root : side.roots) Push({0, root, column});
+  }
 }
 
 bool Analyser::StartScatter(KernelKind kind, ValueId root) {
@@ -198,7 +207,10 @@ IndexMap Analyser::NewAxes(ValueId reduction, uint32_t definition, const Shape& 
 void Analyser::FindDependents(const std::vector<ValueId>& roots, ValueId anchor) {
   if (anchor < 0) return;
   first_dependent_ = anchor;
-  const ValueId last = *std::max_element(roots.begin(), roots.end());
+  ValueId last = *std::max_element(roots.begin(), roots.end());
+  for (const SideUpdate& side : sides_) {
+    for (ValueId root : side.roots) last = std::max(last, root);
+  }
   dependent_.assign(static_cast<size_t>(std::max(last, anchor) - anchor) + 1, false);
   dependent_[0] = true;
   for (ValueId v = anchor + 1; v <= last; ++v) {
@@ -216,7 +228,12 @@ bool Analyser::IsDependent(ValueId v) const {
 }
 
 bool Analyser::IsRoot(ValueId v) const {
-  return std::find(candidate_.roots.begin(), candidate_.roots.end(), v) != candidate_.roots.end();
+  const auto has = [&](const std::vector<ValueId>& roots) {
+    return std::find(roots.begin(), roots.end(), v) != roots.end();
+  };
+  return has(candidate_.roots) ||
+         std::any_of(candidate_.sides.begin(), candidate_.sides.end(),
+                     [&](const SideUpdate& side) { return has(side.roots); });
 }
 
 void Analyser::Walk() {
@@ -428,10 +445,15 @@ void Analyser::Need(const Item& item) {
   if (split && !last_attempt_) Split(*split);
 }
 
+bool Analyser::IsOfColumns(const IndexMap& map) const {
+  return !candidate_.sides.empty() && columns_ != 0 && AxesOfMap(map) == columns_;
+}
+
 template <typename AddInline>
 void Analyser::Reduce(const Item& item, uint32_t d, AddInline&& inlines) {
   const Definition& definition = table_.values[item.value].definitions[d];
-  if (item.context != 0 || candidate_.anchor >= 0) return;
+  const bool of_columns = candidate_.anchor >= 0 && IsOfColumns(item.map);
+  if (item.context != 0 || (candidate_.anchor >= 0 && !of_columns)) return;
   if (candidate_.contexts.size() > options_.max_passes) return;
   // The axes that the result depends on must be the outer ones: then it is computed once for each
   // of their points, and what is inside can use it.
@@ -441,7 +463,7 @@ void Analyser::Reduce(const Item& item, uint32_t d, AddInline&& inlines) {
   for (AxisId a = 0; a < candidate_.root_axes; ++a) {
     if (candidate_.extents[a] == 1) continue;
     const bool depends = (axes >> a) & 1;
-    if (depends && inside) return;
+    if (depends && inside && !of_columns) return;
     if (!depends) inside = true;
     if (depends) outer_points *= static_cast<double>(candidate_.extents[a]);
   }
@@ -498,6 +520,13 @@ double Analyser::Points(uint32_t context_index, uint64_t axes) const {
   if (context_index == 0) {
     // Values of the whole kernel are computed once in every block.
     if (axes == 0) return kBlocksOfAKernel;
+    // Where figures of columns are stored, those are outermost.
+    if (!candidate_.sides.empty() && (axes & ~columns_) == 0) {
+      for (AxisId a = 0; a < candidate_.root_axes; ++a) {
+        if ((columns_ >> a) & 1) pass_over(a);
+      }
+      return points;
+    }
     for (AxisId a = 0; a < candidate_.root_axes; ++a) pass_over(a);
     return points;
   }

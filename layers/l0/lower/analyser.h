@@ -23,7 +23,8 @@ class Analyser {
       : table_(table), stored_(stored), options_(options) {}
 
   // Nothing when the candidate cannot be: an anchor that is not met at one point of the space.
-  std::optional<Candidate> Analyse(KernelKind kind, std::vector<ValueId> roots, ValueId anchor);
+  std::optional<Candidate> Analyse(KernelKind kind, std::vector<ValueId> roots, ValueId anchor,
+                                   std::vector<SideUpdate> sides = {});
 
   // The walk over the rows that `root` is the sum of, with what can be made of them besides.
   std::optional<Candidate> AnalyseSums(const WalkPart& root, std::vector<const WalkPart*> partners);
@@ -94,6 +95,9 @@ class Analyser {
   // Has the axes cut so that the item's dimensions are known the next time.
   void Need(const Item& item);
 
+  // Whether a figure a column, such as what a side update needs, is at `map`.
+  bool IsOfColumns(const IndexMap& map) const;
+
   template <typename AddInline>
   void Reduce(const Item& item, uint32_t d, AddInline&& inlines);
 
@@ -117,6 +121,8 @@ class Analyser {
   std::deque<Item> queue_;
   std::deque<Item> later_;  // of passes, when the kernel's own context goes first
   std::vector<ValueId> anchors_met_;
+  std::vector<SideUpdate> sides_;                   // kUpdateAnchor
+  uint64_t columns_ = 0;                            // the axes of the root's last dimension
   std::vector<const WalkPart*> partners_;           // kSums: the root and what may be made with it
   std::set<std::pair<uint32_t, uint32_t>> barred_;  // (entry, definition): cannot be computed there
   ValueId first_dependent_ = 0;                     // of the anchor

@@ -130,6 +130,12 @@ class CandidateFacts {
       for (size_t i = 0; i < roots.size(); ++i) {
         fact_("update-step", {k, static_cast<int64_t>(i), roots[i], base});
       }
+      auto step = static_cast<int64_t>(roots.size()) + 1;
+      for (const SideUpdate& side : kernel.sides) {
+        const int64_t first = step;
+        for (ValueId root : side.roots) fact_("update-step", {k, step++, root, base});
+        fact_("update-beside", {side.group, k, first, step++});
+      }
       return;
     }
     std::vector<ValueId> writes = kernel.beside;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "layers/l0/lower/analyser.h"
+#include "layers/l0/lower/side_updates.h"
 #include "layers/l0/lower/sum_groups.h"
 
 namespace l3c::l0::lower {
@@ -186,7 +187,12 @@ class CandidateFinder {
         if (!Computes(*candidate, root) && !OnlyReads(*candidate, root)) return;
       }
       candidate->group = group;
-      if (update && !MayOverwrite(*candidate, set_.groups[group])) return;
+      if (update && !MayOverwrite(*candidate, roots, set_.groups[group])) return;
+      std::erase_if(candidate->sides, [&](const SideUpdate& side) {
+        const bool computed = std::all_of(side.roots.begin(), side.roots.end(),
+                                          [&](ValueId root) { return Computes(*candidate, root); });
+        return !computed || !MayOverwrite(*candidate, side.roots, set_.groups[side.group]);
+      });
       if (!update) {
         for (const Entry& entry : candidate->entries) {
           if (CanSideStore(*candidate, entry)) candidate->beside.push_back(entry.value);
@@ -197,8 +203,12 @@ class CandidateFinder {
     };
     keep(std::move(loop));
     for (ValueId anchor : anchors) {
-      keep(analyser_.Analyse(update ? KernelKind::kUpdateAnchor : KernelKind::kAnchor, roots,
-                             anchor));
+      if (!update) {
+        keep(analyser_.Analyse(KernelKind::kAnchor, roots, anchor));
+        continue;
+      }
+      std::vector<SideUpdate> sides = SideUpdatesOf(table_, column_sums_, roots, anchor);
+      keep(analyser_.Analyse(KernelKind::kUpdateAnchor, roots, anchor, std::move(sides)));
     }
   }
 
@@ -302,6 +312,7 @@ class CandidateFinder {
       const uint64_t ways = entry.inlines.size() + entry.readable + entry.hoisted;
       rows += 1 + 2 * ways;  // InReg; a fact and a term each
     }
+    for (const SideUpdate& side : candidate.sides) rows += 2 * side.roots.size() + 3;
     return rows;
   }
 
@@ -317,8 +328,10 @@ class CandidateFinder {
 
   // In place is legal where each old value is read at the element that is written, and nowhere
   // else.
-  bool MayOverwrite(const Candidate& candidate, const UpdateGroup& group) const {
-    const Entry* root = candidate.Find(0, candidate.roots.front());
+  bool MayOverwrite(const Candidate& candidate, const std::vector<ValueId>& roots,
+                    const UpdateGroup& group) const {
+    const Entry* root = candidate.Find(0, roots.front());
+    if (root == nullptr) return false;
     for (const UpdateMember& member : group.members) {
       if (member.old_value < 0) continue;
       if (Gathers(candidate, member.old_value)) return false;
@@ -413,26 +426,36 @@ class CandidateFinder {
                        [&](ValueId root) { return has(0, root); });
   }
 
+  // The new values, where kernels of the group's own can store them: each is computed (moving one
+  // state into another is a copy), and none is that of two members.
+  std::vector<ValueId> RootsOf(const UpdateGroup& group) const {
+    std::vector<ValueId> roots;
+    for (const UpdateMember& member : group.members) {
+      const bool twice = std::find(roots.begin(), roots.end(), member.new_value) != roots.end();
+      if (twice || table_.values[member.new_value].input >= 0) return {};
+      roots.push_back(member.new_value);
+    }
+    return roots;
+  }
+
   // Makes the update kernels of each group and puts groups that read a state before the group that
   // overwrites it. Groups that read one another are not done in place.
   void OrderGroups() {
     const size_t n = set_.groups.size();
     const size_t ordinary = set_.kernels.size();
     std::vector<std::pair<size_t, size_t>> ranges(n);
+    for (size_t g = 0; g < n && options_.fuse; ++g) {
+      const std::vector<ValueId> roots = RootsOf(set_.groups[g]);
+      if (roots.empty() || table_.values[roots.front()].shape.size() != 1) continue;
+      auto loop = analyser_.Analyse(KernelKind::kUpdate, roots, -1);
+      if (!loop) continue;
+      loop->group = static_cast<int32_t>(g);
+      if (auto sum = DescribeColumnSum(table_, *loop)) column_sums_.push_back(*std::move(sum));
+    }
     for (size_t g = 0; g < n; ++g) {
-      std::vector<ValueId> roots;
-      bool computes = true;
-      for (const UpdateMember& member : set_.groups[g].members) {
-        if (std::find(roots.begin(), roots.end(), member.new_value) == roots.end()) {
-          roots.push_back(member.new_value);
-        }
-        // Moving one state into another has nothing to compute; a copy does it.
-        computes &= table_.values[member.new_value].input < 0;
-      }
+      const std::vector<ValueId> roots = RootsOf(set_.groups[g]);
       const size_t first = set_.kernels.size();
-      if (computes && roots.size() == set_.groups[g].members.size()) {
-        AddKernels(roots, static_cast<int32_t>(g));
-      }
+      if (!roots.empty()) AddKernels(roots, static_cast<int32_t>(g));
       ranges[g] = {first, set_.kernels.size()};
       set_.groups[g].in_place = set_.kernels.size() > first;
     }
@@ -455,6 +478,18 @@ class CandidateFinder {
         for (const Entry& entry : set_.kernels[k].entries) {
           if (entry.readable) read(entry.value);
         }
+      }
+    }
+    // A side update overwrites before the group's own would: only where no third group reads it.
+    for (size_t a = 0; a < n; ++a) {
+      for (size_t k = ranges[a].first; k < ranges[a].second; ++k) {
+        std::erase_if(set_.kernels[k].sides, [&](const SideUpdate& side) {
+          const auto h = static_cast<size_t>(side.group);
+          for (size_t other = 0; other < n; ++other) {
+            if (other != a && other != h && before[other][h]) return true;
+          }
+          return before[h][a] || !set_.groups[h].in_place;
+        });
       }
     }
     std::vector<bool> placed(n);
@@ -528,6 +563,7 @@ class CandidateFinder {
   Analyser analyser_;
   CandidateSet set_;
   std::vector<WalkPart> parts_;
+  std::vector<ColumnSum> column_sums_;
   uint64_t rows_ = 0;  // of set_.kernels
 };
 

@@ -10,7 +10,8 @@
 //   last            a loop once more after all others, for small values that only reports need: it
 //                   can take what kernels of the backward pass made on their way
 //   update          a loop that writes the new values of state fields over the old ones
-//   update anchor   an update inside the epilogue of the matmul that makes its gradient
+//   update anchor   an update inside the epilogue of the matmul that makes its gradient; with it
+//                   those of one figure a column whose gradient sums the rows of a factor (a bias)
 //
 // From the roots the analysis walks to the operands and notes, for every value it meets, where the
 // value's element lies (index_map.h), how often it would be computed, and whether it may be
@@ -80,15 +81,22 @@ struct AddedSum {
   IndexMap operand;  // where the operand's element lies
 };
 
+// Another group that an update anchor brings up to date: a figure for each column.
+struct SideUpdate {
+  int32_t group = -1;
+  std::vector<ValueId> roots;
+};
+
 struct Candidate {
   KernelKind kind = KernelKind::kLoop;
   std::vector<ValueId> roots;
   ValueId anchor = -1;
-  int32_t group = -1;            // updates: index into CandidateSet::groups
-  bool scatter = false;          // a loop over the rows that are added up, not over the root
-  std::vector<AddedSum> added;   // kSums: the root and others that may be stored beside it
-  std::set<ValueId> late;        // kSums: those of `beside` that only reports need
-  std::vector<int64_t> extents;  // by axis: the root's axes, then those of reductions
+  int32_t group = -1;             // updates: index into CandidateSet::groups
+  std::vector<SideUpdate> sides;  // kUpdateAnchor
+  bool scatter = false;           // a loop over the rows that are added up, not over the root
+  std::vector<AddedSum> added;    // kSums: the root and others that may be stored beside it
+  std::set<ValueId> late;         // kSums: those of `beside` that only reports need
+  std::vector<int64_t> extents;   // by axis: the root's axes, then those of reductions
   uint32_t root_axes = 0;
   std::vector<Context> contexts;
   std::vector<Entry> entries;

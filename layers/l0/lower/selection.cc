@@ -64,11 +64,14 @@ Selection ReadSelection(const egraph::EGraphView& view, const egraph::Extraction
     } else if (name == "Write") {
       const uint32_t k = static_cast<uint32_t>(IntegerOf(view, n, 1));
       const ValueId v = static_cast<ValueId>(IntegerOf(view, n, 0));
-      const UpdateGroup& group = candidates.groups[candidates.kernels[k].group];
-      for (const UpdateMember& member : group.members) {
-        if (member.new_value != v) continue;
-        kernel_at(k).stores.push_back({v, static_cast<int32_t>(member.state)});
-      }
+      const auto write = [&](int32_t group) {
+        for (const UpdateMember& member : candidates.groups[group].members) {
+          if (member.new_value != v) continue;
+          kernel_at(k).stores.push_back({v, static_cast<int32_t>(member.state)});
+        }
+      };
+      write(candidates.kernels[k].group);
+      for (const SideUpdate& side : candidates.kernels[k].sides) write(side.group);
     } else if (name == "CopyBack") {
       const UpdateGroup& group = candidates.groups[IntegerOf(view, n, 0)];
       ClassRef rest = children[0];

@@ -169,15 +169,13 @@ AxisId LastLongAxis(const Candidate& kernel) {
   return 0;
 }
 
-// Whether the pass's result exists at every point of the root's space: then lanes may run along
-// the space and the pass is walked in step.
+// Whether the pass has a result for each lane: then lanes may run along the space and the pass is
+// walked in step.
 bool IsColumnPass(const Candidate& kernel, const Context& context) {
   const Entry* entry = kernel.Find(0, context.reduction);
-  if (!entry) return false;
-  for (AxisId a = 0; a < kernel.root_axes; ++a) {
-    if (kernel.extents[a] > 1 && !((entry->axes >> a) & 1)) return false;
-  }
-  return true;
+  const AxisId last = LastLongAxis(kernel);
+  return entry != nullptr &&
+         (kernel.root_axes == 0 || kernel.extents[last] <= 1 || ((entry->axes >> last) & 1));
 }
 
 }  // namespace

@@ -124,6 +124,19 @@ std::optional<SumParts> PartsOf(const std::string& shape_text, const std::string
   return cut;
 }
 
+// In how many equal parts the sum of an m×k by k×n product is taken so that what a part reads is
+// near a core while the tiles of its result are made.
+std::optional<int64_t> ProductParts(int64_t m, int64_t k, int64_t n) {
+  constexpr double kNearBytes = 512 << 10;
+  constexpr int64_t kMostParts = 64;
+  const double bytes =
+      4 * (static_cast<double>(m) + static_cast<double>(n)) * static_cast<double>(k);
+  for (int64_t parts = 2; parts <= std::min(kMostParts, k); ++parts) {
+    if (k % parts == 0 && bytes <= kNearBytes * static_cast<double>(parts)) return parts;
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> ComposeOrders(const std::string& first, const std::string& second) {
   const Ints a = SplitInts(first);
   const Ints b = SplitInts(second);
@@ -506,6 +519,13 @@ void DeclareValues(EGraph& graph) {
     const auto parts = PartsOf(shape, axes);
     return parts ? Text(JoinInts({parts->outer})) : std::nullopt;
   });
+  graph.RegisterPrimitive("product-parts", {egraph::kI64, egraph::kI64, egraph::kI64}, egraph::kI64,
+                          [](EGraph& g, Args args) -> Result {
+                            const auto parts =
+                                ProductParts(g.AsI64(args[0]), g.AsI64(args[1]), g.AsI64(args[2]));
+                            if (!parts) return std::nullopt;
+                            return g.I64(*parts);
+                          });
   graph.RegisterPrimitive("compose-orders", {egraph::kString, egraph::kString}, egraph::kString,
                           [](EGraph& g, Args args) -> Result {
                             auto order = ComposeOrders(g.AsString(args[0]), g.AsString(args[1]));

@@ -19,6 +19,8 @@
 //     (part-shape s axes)    s with the longest of `axes` cut in two, of which the outer has at most 16
 //     (part-inner s axes)    iterations; all of them but that one; and where it stands when they are
 //     (part-outer s axes)    gone. Only where nothing but the last axis is kept
+//     (product-parts m k n)  how many parts of the sum of an m×k by k×n product stay near a core each;
+//                            2 to 64 of the same length, or none
 //     (rank s) (extent s i) (elements s)   of a shape; axis −1 is the last
 #pragma once
 
