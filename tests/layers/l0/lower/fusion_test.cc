@@ -275,7 +275,7 @@ TEST(Fusion, ReshapedAndTransposedHeadsNeedNoCopy) {
 // A scalar kernel's worth of everything: a reduction to report, a row pass, a transposed factor.
 Graph Mixed() {
   Graph g;
-  const NodeId x = g.AddInput("x", DType::kF32, {256, 512});
+  const NodeId x = g.AddInput("x", DType::kF32, {2048, 512});
   const NodeId w = g.AddInput("s_w", DType::kF32, {512, 512});
   const NodeId h = Relu(g, g.Matmul(x, g.Transpose(w), "z"), "h");
   const NodeId total = g.ReduceSum(g.Add(Op::kMul, {w, w}), {0, 1}, "total");
