@@ -70,6 +70,8 @@ namespace {
 // Simpler ones first, which shrinking relies on.
 constexpr int64_t kExtents[] = {1, 1, 1, 1, 1, 2, 2, 2, 3,  3,  3, 3,
                                 5, 5, 5, 7, 7, 4, 6, 9, 11, 13, 0};
+// Of a product's sum: long ones too, which some rules are about.
+constexpr int64_t kSums[] = {1, 1, 2, 2, 3, 5, 8, 12, 16, 24, 32, 36, 48, 64, 0};
 constexpr int64_t kRanks[] = {0, 1, 1, 2, 2, 2, 3, 3, 4};
 constexpr DType kDTypes[] = {DType::kF32, DType::kF32,  DType::kF32, DType::kF32, DType::kF64,
                              DType::kI32, DType::kBool, DType::kI64, DType::kU8,  DType::kU32};
@@ -447,7 +449,7 @@ class InstanceBuilder {
       case Op::kMatmul:
       case Op::kBf16Matmul: {
         if (rank < 2) return false;
-        int64_t k = Pick(choices_, kExtents);
+        int64_t k = Pick(choices_, kSums);
         const auto known_left = KnownType(columns[0].bits);
         const auto known_right = KnownType(columns[1].bits);
         if (known_left && !known_left->shape.empty()) {
