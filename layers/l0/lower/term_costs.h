@@ -52,6 +52,9 @@ class TermCosts : public egraph::CostModel {
   egraph::CostVector AddUp(int64_t d, int64_t c) const;
   egraph::CostVector Compute(int64_t d, int64_t c, bool row) const;
   egraph::CostVector Scatter(int64_t d, int64_t c) const;
+  // Of overwriting `group` in kernel k: what it costs that another group than the kernel's own
+  // makes sums of whole columns there (side_updates.h).
+  egraph::CostVector HandedOutByColumns(int64_t group, int64_t k) const;
   egraph::CostVector Stored(int64_t v, int64_t k) const;
 
   std::vector<egraph::FunctionId> functions_;
