@@ -219,6 +219,19 @@ void Selector::MulAcc(const LinearOp& op) {
 
 void Selector::FoldLanes(const LinearOp& op) {
   Lanes lanes = Get(op.a);
+  if (op.integer > 0) {  // groups of neighbours, each by half
+    if (op.b != l0::kNoReg) {
+      const Lanes more = Get(op.b);
+      lanes.insert(lanes.end(), more.begin(), more.end());
+    }
+    const size_t half = static_cast<size_t>(op.integer) / 2;
+    Lanes folded;
+    for (size_t l = 0; l < lanes.size(); ++l) {
+      if (l % (2 * half) >= half) continue;
+      folded.push_back(Fold(op.fold, DTypeOf(op.dst), lanes[l], lanes[l + half]));
+    }
+    return Set(op.dst, std::move(folded));
+  }
   while (lanes.size() > 1) {
     const size_t half = lanes.size() / 2;
     for (size_t l = 0; l < half; ++l) {

@@ -110,9 +110,9 @@ struct LinearOp {
   //   gep                      dst[l] = lane `integer` of register a + l: a column of a block of as
   //                            many registers as lanes, all of which are assigned just before
   //   reduce                   the scalar fold of a's lanes, by halves; with `across` the fold of
-  //                            each lane of a over the threads along x, which all have it then. With
-  //                            `integer` w: of each w neighbours of a, then of b where it is there,
-  //                            the w/2 folds of lane l with lane l + w/2
+  //                            each lane of a over the threads along x, which all have it then.
+  //                            With `integer` w: of each w neighbours of a, then of b where it is
+  //                            there, the w/2 folds of lane l with lane l + w/2
   // Of tiles, rows of as many lanes, `stride` elements apart in memory:
   //   const                    zero
   //   load, store              row 0 begins at element a + i
